@@ -1,0 +1,12 @@
+"""What each node does that stock TFX does not do, or does badly.
+
+Importing this package settles the environment of every process that may load TensorFlow, before it does: the pipeline,
+Beam's workers, training workers and the tests all import it first.
+"""
+
+import os
+
+# With Keras 3 on TF 2.16, multi-worker strategies fail in fit (docs/adr/0002-tf-keras.md).
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+# TensorFlow's start-up lines (oneDNN, missing CUDA) are noise to a user; errors still show.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

@@ -1,0 +1,56 @@
+"""The error tree.
+
+    MillraceError            anything that a user can mend; `str(error)` is all they need to read
+    ├── SettingsError        a recipe, an environment or a flag is wrong; found before anything runs
+    ├── DataError            the data cannot be read or does not fit
+    │   ├── BadRowError      one row is malformed
+    │   └── AnomalyError     the data gate: the data do not look like their schema
+    ├── TrainingError        training cannot begin or went wrong
+    └── NodeError            a node failed; carries which node, where its log is and how to go on
+
+Exceptions of TFX, Beam and TensorFlow are translated into this tree where they reach us, and kept as `__cause__`.
+"""
+
+from __future__ import annotations
+
+
+class MillraceError(Exception):
+    """What went wrong, in one message: what was received, what was expected, and how to mend it.
+
+    Args:
+        what: The fault, with the received and the expected value.
+        fix: What the user can do about it, as an imperative sentence.
+    """
+
+    def __init__(self, what: str, fix: str | None = None) -> None:
+        super().__init__(what if fix is None else f"{what}\n{fix}")
+        self.what = what
+        self.fix = fix
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Beam pickles exceptions between workers; the default would call __init__ with the joined message.
+        return type(self), (self.what, self.fix)
+
+
+class SettingsError(MillraceError):
+    """A recipe, an environment or a flag is wrong; raised before anything runs."""
+
+
+class DataError(MillraceError):
+    """The data cannot be read or does not fit."""
+
+
+class BadRowError(DataError):
+    """One row is malformed; the message names file, line and column."""
+
+
+class AnomalyError(DataError):
+    """The data do not look like their schema."""
+
+
+class TrainingError(MillraceError):
+    """Training cannot begin or went wrong."""
+
+
+class NodeError(MillraceError):
+    """A node failed; the message names the node, its log and the command that resumes."""

@@ -1,0 +1,60 @@
+"""The distribution `millrace`: what `make` installs here and what Beam's remote workers install there.
+
+Versions are pinned as one set (docs/adr/0001-one-pinned-set.md). `requirements.lock` is compiled from this file by
+`make lock`.
+"""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+
+REQUIREMENTS = [
+    "tfx==1.16.0",
+    "tensorflow==2.16.2",
+    "tf-keras==2.16.0",
+    "tensorflow-data-validation==1.16.1",
+    "tensorflow-model-analysis==0.47.1",
+    "tensorflow-transform==1.16.0",
+    "tfx-bsl==1.16.1",
+    "ml-metadata==1.16.0",
+    "apache-beam==2.62.0",
+    # pkg_resources, which this set imports, left setuptools in 81.
+    "setuptools<81",
+    "pyarrow",
+    "pydantic>=2,<3",
+    "PyYAML",
+    "click",
+    "rich",
+    # C checksums for TFRecord framing, and gzip several times faster than zlib.
+    "google-crc32c",
+    "isal",
+]
+
+DEVELOPMENT = [
+    "pytest",
+    "pytest-xdist",
+    "hypothesis",
+    "ruff",
+    "mypy",
+    "types-PyYAML",
+    "import-linter",
+    "pre-commit",
+    # Stock TFX's taxi example, the benchmarks' yardstick, builds a wheel of its module file at run time.
+    "pip<25",
+]
+
+setup(
+    name="millrace",
+    version="0.1.0",
+    description="A TFX pipeline that runs the minute it is cloned and is kept when one machine is outgrown.",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10,<3.11",
+    packages=find_packages(include=["pipeline*", "components*", "metadata*", "recipes*", "serving*"]),
+    install_requires=REQUIREMENTS,
+    extras_require={"dev": DEVELOPMENT},
+    entry_points={"console_scripts": ["millrace = pipeline.cli:main"]},
+)
