@@ -1,0 +1,30 @@
+"""The Evaluator's executor: stock TFMA evaluation, then a summary of metrics, bars and slices as plain JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tfx.components.evaluator import executor
+from tfx.types import Artifact, artifact_utils
+
+from components.evaluation import summary
+from components.evaluation.settings import EvaluatorSettings
+
+
+class Executor(executor.Executor):  # type: ignore[misc]
+    """Stock evaluation, with `summary.json` beside TFMA's own files."""
+
+    def Do(  # noqa: N802 (TFX's name)
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See `tfx.components.evaluator.executor.Executor.Do`."""
+        super().Do(input_dict, output_dict, exec_properties)
+        evaluation = artifact_utils.get_single_instance(output_dict["evaluation"])
+        settings = EvaluatorSettings.model_validate_json(exec_properties["settings"])
+        result = summary.summarize(evaluation.uri, settings)
+        Path(evaluation.uri, summary.SUMMARY_FILE).write_text(json.dumps(result, indent=2), encoding="utf-8")

@@ -1,0 +1,61 @@
+"""SavedModel export: the model with the transform graph inside, so that training and serving cannot differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+import tf_keras
+
+SERVING_ENVIRONMENT = "SERVING"
+"""The schema environment of requests to the model; label columns carry `not_in_environment: "SERVING"`."""
+
+
+class ServedModel(tf.Module):  # type: ignore[misc]
+    """What is saved: variables, vocabularies and two signatures, without Keras's per-layer call functions.
+
+    Signatures:
+      serving_default: serialized tf.Examples of raw features, string [batch]; to the model's outputs, float32
+        [batch, ...]. The label's raw columns may be missing.
+      transform_features: the same input; to every transformed feature, the label included, as the Evaluator needs it.
+    """
+
+    def __init__(self, model: tf_keras.Model, transform_output: tft.TFTransformOutput) -> None:
+        super().__init__()
+        self._model = model
+        self._transform = transform_output.transform_features_layer()
+        self._raw_spec = transform_output.raw_feature_spec()
+        self._serving_spec = _serving_spec(transform_output)
+        self._inputs = [tensor.name for tensor in model.inputs]
+        self._output_name = model.output_names[0]
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    def serving_default(self, examples: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        """Scores serialized tf.Examples of raw features."""
+        transformed = self._transform(tf.io.parse_example(examples, self._serving_spec))
+        scores = self._model({name: transformed[name] for name in self._inputs}, training=False)
+        return {self._output_name: scores}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    def transform_features(self, examples: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        """Transforms serialized tf.Examples of raw features."""
+        return dict(self._transform(tf.io.parse_example(examples, self._raw_spec)))
+
+
+def save(model: tf_keras.Model, transform_output: tft.TFTransformOutput, path: str) -> None:
+    """Writes the SavedModel of a trained model to `path`."""
+    served = ServedModel(model, transform_output)
+    signatures = {"serving_default": served.serving_default, "transform_features": served.transform_features}
+    tf.saved_model.save(served, path, signatures=signatures)
+
+
+def _serving_spec(transform_output: tft.TFTransformOutput) -> dict[str, Any]:
+    """The raw features that a serving request may hold: all but those that the schema keeps out of SERVING."""
+    kept_out = {
+        feature.name
+        for feature in transform_output.raw_metadata.schema.feature
+        if SERVING_ENVIRONMENT in feature.not_in_environment
+    }
+    return {name: spec for name, spec in transform_output.raw_feature_spec().items() if name not in kept_out}

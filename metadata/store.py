@@ -1,0 +1,179 @@
+"""Read-only questions to the metadata store, answered without importing TensorFlow.
+
+The names are ML Metadata's and TFX's: a run is a context of type `pipeline_run`, a node's run an execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ml_metadata as mlmd
+from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+
+RUN_CONTEXT = "pipeline_run"
+NODE_CONTEXT = "node"
+PIPELINE_CONTEXT = "pipeline"
+
+
+@dataclass(frozen=True)
+class ArtifactRecord:
+    """An artifact of a node run.
+
+    Attributes:
+        id: ML Metadata's id.
+        type: The artifact type's name, such as `Model`.
+        uri: Where the artifact lies.
+        state: ML Metadata's state name, such as `LIVE`.
+        properties: Properties and custom properties together.
+        created: Milliseconds since 1970.
+    """
+
+    id: int
+    type: str
+    uri: str
+    state: str
+    properties: dict[str, Any]
+    created: int
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """One execution of a node in a run.
+
+    Attributes:
+        id: ML Metadata's execution id.
+        node: The node's id in the pipeline.
+        state: ML Metadata's state name: NEW, RUNNING, COMPLETE, FAILED, CACHED or CANCELED.
+        started: Milliseconds since 1970.
+        updated: Milliseconds since 1970; the end, once the state is final.
+        properties: Execution properties by name.
+    """
+
+    id: int
+    node: str
+    state: str
+    started: int
+    updated: int
+    properties: dict[str, Any] = field(repr=False)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the outputs of this execution can be trusted."""
+        return self.state in {"COMPLETE", "CACHED"}
+
+    @property
+    def seconds(self) -> float:
+        """From the start to the last update."""
+        return (self.updated - self.started) / 1000
+
+
+class Store:
+    """A metadata store opened for reading."""
+
+    def __init__(self, connection: mlmd_pb2.ConnectionConfig) -> None:
+        self._store = mlmd.MetadataStore(connection)
+
+    @classmethod
+    def open_sqlite(cls, path: Path) -> Store | None:
+        """The store in an SQLite file, or None while there is none yet."""
+        if not path.exists() or path.stat().st_size == 0:
+            return None
+        connection = mlmd_pb2.ConnectionConfig()
+        connection.sqlite.filename_uri = str(path)
+        connection.sqlite.connection_mode = mlmd_pb2.SqliteMetadataSourceConfig.READONLY
+        return cls(connection)
+
+    def run_ids(self, pipeline: str) -> list[str]:
+        """The run ids of a pipeline, newest first."""
+        parent = self._context(PIPELINE_CONTEXT, pipeline)
+        if parent is None:
+            return []
+        children = self._store.get_children_contexts_by_context(parent.id)
+        runs = [context for context in children if context.type == RUN_CONTEXT]
+        return [context.name for context in sorted(runs, key=lambda context: -context.id)]
+
+    def node_runs(self, pipeline: str, run_id: str) -> dict[str, NodeRun]:
+        """The node runs of one run by node, in the order they began."""
+        context = self._context(RUN_CONTEXT, run_id)
+        if context is None:
+            return {}
+        executions = self._store.get_executions_by_context(context.id)
+        nodes = self._nodes_of(pipeline)
+        found = [_node_run(execution, nodes[execution.id]) for execution in executions if execution.id in nodes]
+        return {record.node: record for record in sorted(found, key=lambda record: record.id)}
+
+    def history(self, pipeline: str, node: str) -> list[NodeRun]:
+        """All runs of one node, newest first."""
+        context = self._context(NODE_CONTEXT, f"{pipeline}.{node}")
+        if context is None:
+            return []
+        executions = self._store.get_executions_by_context(context.id)
+        return sorted((_node_run(execution, node) for execution in executions), key=lambda record: -record.id)
+
+    def inputs(self, execution_id: int) -> dict[str, list[ArtifactRecord]]:
+        """The input artifacts of an execution by input name."""
+        return self._artifacts(execution_id, {mlmd_pb2.Event.INPUT, mlmd_pb2.Event.DECLARED_INPUT})
+
+    def outputs(self, execution_id: int) -> dict[str, list[ArtifactRecord]]:
+        """The output artifacts of an execution by output name."""
+        return self._artifacts(execution_id, {mlmd_pb2.Event.OUTPUT, mlmd_pb2.Event.DECLARED_OUTPUT})
+
+    def producer(self, artifact_id: int) -> int | None:
+        """The id of the first execution that put out an artifact."""
+        events = self._store.get_events_by_artifact_ids([artifact_id])
+        outputs = [event.execution_id for event in events if event.type == mlmd_pb2.Event.OUTPUT]
+        return min(outputs, default=None)
+
+    def run_of(self, execution_id: int) -> str | None:
+        """The run an execution belongs to."""
+        contexts = self._store.get_contexts_by_execution(execution_id)
+        return next((context.name for context in contexts if context.type == RUN_CONTEXT), None)
+
+    def _context(self, type_name: str, name: str) -> mlmd_pb2.Context | None:
+        return self._store.get_context_by_type_and_name(type_name, name)
+
+    def _nodes_of(self, pipeline: str) -> dict[int, str]:
+        nodes: dict[int, str] = {}
+        for context in self._store.get_contexts_by_type(NODE_CONTEXT):
+            if context.name.startswith(f"{pipeline}."):
+                node = context.name.removeprefix(f"{pipeline}.")
+                nodes |= {execution.id: node for execution in self._store.get_executions_by_context(context.id)}
+        return nodes
+
+    def _artifacts(self, execution_id: int, event_types: set[int]) -> dict[str, list[ArtifactRecord]]:
+        events = [e for e in self._store.get_events_by_execution_ids([execution_id]) if e.type in event_types]
+        artifacts = {a.id: a for a in self._store.get_artifacts_by_id([event.artifact_id for event in events])}
+        found: dict[str, list[ArtifactRecord]] = {}
+        for event in events:
+            if event.artifact_id in artifacts:
+                found.setdefault(event.path.steps[0].key, []).append(_artifact_record(artifacts[event.artifact_id]))
+        return found
+
+
+def _node_run(execution: mlmd_pb2.Execution, node: str) -> NodeRun:
+    return NodeRun(
+        id=execution.id,
+        node=node,
+        state=mlmd_pb2.Execution.State.Name(execution.last_known_state),
+        started=execution.create_time_since_epoch,
+        updated=execution.last_update_time_since_epoch,
+        properties=_values(execution.properties.items()) | _values(execution.custom_properties.items()),
+    )
+
+
+def _artifact_record(artifact: mlmd_pb2.Artifact) -> ArtifactRecord:
+    return ArtifactRecord(
+        id=artifact.id,
+        type=artifact.type,
+        uri=artifact.uri,
+        state=mlmd_pb2.Artifact.State.Name(artifact.state),
+        properties=_values(artifact.properties.items()) | _values(artifact.custom_properties.items()),
+        created=artifact.create_time_since_epoch,
+    )
+
+
+def _values(properties: Iterable[tuple[str, mlmd_pb2.Value]]) -> dict[str, Any]:
+    return {name: getattr(value, value.WhichOneof("value")) for name, value in properties if value.WhichOneof("value")}

@@ -1,0 +1,92 @@
+"""Preflight: what can be known to be wrong before Beam starts."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from pathlib import Path
+
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from components.errors import DataError, SettingsError
+from components.example_gen import files
+from pipeline.recipe import PROJECT_ROOT, Recipe
+
+USER_FUNCTIONS = {"features.py": ("preprocessing_fn",), "model.py": ("build_model", "compile_arguments")}
+"""The functions that the pipeline calls in a recipe's modules."""
+
+
+def check(recipe: Recipe, inputs: files.InputFiles) -> None:
+    """Checks a recipe's settings, data and code against each other.
+
+    Raises:
+        SettingsError: A module or function is missing, or a setting names a column that is not there.
+        DataError: The data lack columns of the curated schema.
+    """
+    _check_user_code(recipe)
+    columns = files.columns(inputs)
+    shown = ", ".join(str(path) for path in inputs.files[:1])
+    schema = _schema(recipe)
+    if schema is not None:
+        _check_schema_columns(recipe, schema, columns, shown)
+    for position, keys in enumerate(recipe.settings.evaluator.slices):
+        for key in keys:
+            _check_known(f"{recipe.path}: evaluator.slices.{position}", key, columns, shown)
+    if recipe.settings.data.split_by is not None:
+        _check_known(f"{recipe.path}: data.split_by", recipe.settings.data.split_by, columns, shown)
+    for split in ("train", "eval"):
+        if split not in recipe.settings.data.splits:
+            raise SettingsError(
+                f"{recipe.path}: data.splits has no {split!r}; received {', '.join(recipe.settings.data.splits)}.",
+                "The Trainer learns from `train`, the Evaluator judges on `eval`: name both.",
+            )
+
+
+def _check_user_code(recipe: Recipe) -> None:
+    for module, functions in USER_FUNCTIONS.items():
+        path = recipe.path.parent / module
+        if not path.exists():
+            raise SettingsError(f"{path} does not exist.", f"Write it, with {' and '.join(functions)}.")
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+        except SyntaxError as error:
+            raise SettingsError(f"{path}:{error.lineno}: {error.msg}.", "Mend the syntax on that line.") from error
+        # Any assignment or import may bind the name, so only a module with neither is surely without it.
+        names = {getattr(node, "name", None) or getattr(node, "id", None) for node in ast.walk(tree)}
+        for function in functions:
+            if function not in names:
+                raise SettingsError(f"{path} has no function {function}.", f"Define {function} in it.")
+
+
+def _schema(recipe: Recipe) -> schema_pb2.Schema | None:
+    path = recipe.curated_schema
+    if path is None:
+        return None
+    try:
+        return text_format.Parse(path.read_text(encoding="utf-8"), schema_pb2.Schema())
+    except text_format.ParseError as error:
+        raise SettingsError(f"{_shown(path)}:{error.GetLine()}: not a schema: {error}.") from error
+
+
+def _check_schema_columns(recipe: Recipe, schema: schema_pb2.Schema, columns: list[str], shown: str) -> None:
+    required = [f.name for f in schema.feature if f.presence.min_count > 0 or f.presence.min_fraction > 0]
+    missing = [name for name in required if name not in columns]
+    if missing:
+        raise DataError(
+            f"{shown} lacks columns that {_shown(recipe.curated_schema)} requires: {', '.join(missing)}; "
+            f"it has {', '.join(columns)}.",
+            "Add them to the data, or make them optional in the schema.",
+        )
+
+
+def _check_known(where: str, name: str, columns: list[str], shown: str) -> None:
+    if name in columns:
+        return
+    near = difflib.get_close_matches(name, columns, n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(columns)}."
+    raise SettingsError(f"{where}: {shown} has no column {name!r}. {hint}")
+
+
+def _shown(path: Path | None) -> str:
+    return str(path.relative_to(PROJECT_ROOT)) if path and path.is_relative_to(PROJECT_ROOT) else str(path)

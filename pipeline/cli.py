@@ -1,0 +1,177 @@
+"""The command line: `millrace …`. The Makefile only wraps it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+from rich.console import Console
+
+from components.errors import MillraceError, NodeError, SettingsError
+from pipeline import environment as environments
+from pipeline import local, nodes, outcome, progress, recipe, why, worker
+from metadata.store import Store
+
+EXIT_ERROR = 1
+EXIT_SETTINGS = 2
+EXIT_NOT_GOOD_ENOUGH = 3
+EXIT_INTERRUPTED = 130
+
+DEFAULT_RECIPE = "taxi"
+
+RECIPE_ARGUMENT = click.argument("recipe_name", metavar="[RECIPE]", default=DEFAULT_RECIPE)
+SET_OPTION = click.option(
+    "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a setting, e.g. trainer.batch_size=64."
+)
+ENVIRONMENT_OPTION = click.option(
+    "--env", "environment_name", default="local", show_default=True, help="A name under environments/, or a file."
+)
+
+
+def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Prints an error that the user can mend as one message, and ends with its documented exit code."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except MillraceError as error:
+            click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+            click.echo(str(error), err=True)
+            sys.exit(EXIT_SETTINGS if isinstance(error, SettingsError) else EXIT_ERROR)
+
+    return wrapped
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="millrace")
+def main() -> None:
+    """Raw files in, a validated and served model out, every artifact recorded."""
+
+
+@main.command()
+@RECIPE_ARGUMENT
+@SET_OPTION
+@click.option("--from", "from_node", metavar="NODE", help="Begin here; take what comes before from the last run.")
+@click.option("--to", "to_node", metavar="NODE", help="End here.")
+@click.option("--force", is_flag=True, help="Run nodes although nothing that they depend on changed.")
+@ENVIRONMENT_OPTION
+@reports_errors
+def run(
+    recipe_name: str,
+    overrides: tuple[str, ...],
+    from_node: str | None,
+    to_node: str | None,
+    force: bool,
+    environment_name: str,
+) -> None:
+    """Run a recipe's pipeline; what is up to date is not run again.
+
+    \b
+    Exit codes: 0 pushed or up to date, 1 error, 2 wrong settings,
+    3 the model was not good enough, 130 interrupted.
+    """
+    chosen = recipe.load(recipe_name, overrides)
+    environment = environments.load(environment_name)
+    selection = local.Selection(from_node and nodes.find(from_node), to_node and nodes.find(to_node), force)
+    inputs = local.check(chosen)
+    request = worker.Request(
+        recipe=recipe_name,
+        overrides=overrides,
+        environment=environment_name,
+        run_id=local.new_run_id(chosen),
+        span=inputs.span,
+        from_nodes=(selection.from_node,) if selection.from_node else (),
+        to_nodes=(selection.to_node,) if selection.to_node else (),
+        force=force,
+    )
+    console = Console()
+    view = progress.View(console, f"{recipe_name}: {chosen.settings.description}", nodes.NODES)
+    try:
+        finished = local.run(chosen, environment, selection, request, inputs, view)
+    except KeyboardInterrupt:
+        console.print(f"Stopped. Nothing half done is left; go on with: {_command('run', recipe_name, *_sets(overrides))}")
+        sys.exit(EXIT_INTERRUPTED)
+    except NodeError as error:
+        raise NodeError(error.what, f"Go on:  {_command('run', recipe_name, *_sets(overrides))}") from error
+    _show_end(console, recipe_name, environment, finished)
+
+
+def _show_end(console: Console, recipe_name: str, environment: environments.Environment, finished: local.Run) -> None:
+    if not finished.new:
+        console.print(f"Up to date: nothing changed since run {finished.id}.", highlight=False)
+    store = Store.open_sqlite(environment.metadata_path)
+    result = outcome.read(store, finished.nodes) if store else outcome.Result(None, None)
+    outcome.show(console, result)
+    if finished.new:
+        console.print(f"Logs       {environment.log_root / finished.id}", highlight=False, soft_wrap=True)
+    if not result.good_enough:
+        console.print(f"Next       {_command('why', 'Trainer')}: what changed since the last good model", highlight=False)
+        sys.exit(EXIT_NOT_GOOD_ENOUGH)
+    if result.pushed_to:
+        for heading, command in _next_commands(recipe_name, result.pushed_to):
+            console.print(f"{heading:<10} {command}", highlight=False, soft_wrap=True)
+
+
+def _next_commands(recipe_name: str, pushed_to: Path) -> list[tuple[str, str]]:
+    inspect = f"{_program('saved_model_cli')} show --dir {pushed_to} --tag_set serve --signature_def serving_default"
+    serve = f"tensorflow_model_server --rest_api_port=8501 --model_name={recipe_name} --model_base_path={pushed_to.parent}"
+    return [("Inspect", inspect), ("Serve", serve)]
+
+
+@main.command("why")
+@click.argument("node")
+@click.option("--recipe", "recipe_name", default=DEFAULT_RECIPE, show_default=True)
+@ENVIRONMENT_OPTION
+@reports_errors
+def why_command(node: str, recipe_name: str, environment_name: str) -> None:
+    """Say in one sentence why NODE ran or was cached."""
+    environment = environments.load(environment_name)
+    store = Store.open_sqlite(environment.metadata_path)
+    if store is None:
+        raise MillraceError(f"{recipe_name} has not run yet.", f"Run it with: {_command('run', recipe_name)}")
+    click.echo(why.explain(store, recipe.load(recipe_name).name, nodes.find(node)))
+
+
+@main.command()
+@reports_errors
+def recipes() -> None:
+    """List the recipes."""
+    for name in recipe.names():
+        click.echo(f"{name:<12} {recipe.load(name).settings.description}")
+
+
+@main.command()
+@RECIPE_ARGUMENT
+@SET_OPTION
+@reports_errors
+def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
+    """Print a recipe's resolved settings, defaults included."""
+    settings = recipe.load(recipe_name, overrides).settings.model_dump(mode="json")
+    click.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def _sets(overrides: tuple[str, ...]) -> list[str]:
+    return [part for override in overrides for part in ("--set", override)]
+
+
+def _command(*words: str) -> str:
+    return " ".join([_program("millrace"), *words])
+
+
+def _program(name: str) -> str:
+    """How the user can call a program of the environment from here: by name where it is activated, else by path."""
+    beside = Path(sys.executable).parent / name
+    if shutil.which(name) or not beside.exists():
+        return name
+    return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)
+
+
+if __name__ == "__main__":
+    main()

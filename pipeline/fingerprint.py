@@ -1,0 +1,194 @@
+"""What a node's result depends on besides its input artifacts: its settings, the code it really uses, its packages, its files.
+
+The fingerprint becomes an execution property of the node, and so a part of TFX's cache key: a node runs again exactly when
+its input artifacts or its fingerprint changed. It is kept whole, not as one hash, so that `millrace why` can name what
+changed. Reading it imports neither TensorFlow nor Beam.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from components.example_gen import files
+from components.errors import SettingsError
+from pipeline.environment import Environment
+from pipeline.recipe import PROJECT_ROOT, Recipe
+
+PROPERTY = "fingerprint"
+"""The execution property that holds a node's fingerprint, as JSON."""
+
+OUR_PACKAGES = ("components", "recipes")
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Everything besides the input artifacts that decides a node's result.
+
+    Attributes:
+      settings: The node's own settings, by dotted key.
+      code: A digest for each of the project's source files that the node reaches by imports.
+      packages: The versions of the installed packages that do the node's work.
+      files: A content digest for each file that the node reads from outside the pipeline.
+    """
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    code: dict[str, str] = field(default_factory=dict)
+    packages: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """A canonical text: equal fingerprints give equal texts."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Fingerprint:
+        """The inverse of `to_json`."""
+        return cls(**json.loads(text))
+
+
+def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFiles) -> dict[str, Fingerprint]:
+    """The fingerprint of every node of a recipe's pipeline, by node name, in the order of the data flow."""
+    settings = recipe.settings
+    schema_files = [recipe.curated_schema] if recipe.curated_schema else []
+    memo = environment.pipeline_root / recipe.name / "input_digests.json"
+    input_digests = {_shown(path): files.content_digest(path, memo) for path in inputs.files}
+    serving = {"serving_root": str(environment.serving_root)}
+    return {
+        "ExampleGen": Fingerprint(
+            settings=_flat({"data": settings.data}) | {"data.span": inputs.span},
+            code=_code("components.example_gen.executor"),
+            packages=_packages("pyarrow", "tfx-bsl"),
+            files=input_digests,
+        ),
+        "StatisticsGen": Fingerprint(
+            code=_code("components.statistics_gen"), packages=_packages("tensorflow-data-validation")
+        ),
+        "SchemaGen": Fingerprint(
+            packages=_packages("tensorflow-data-validation"),
+            files={_shown(path): _content_digest(path) for path in schema_files},
+        ),
+        "ExampleValidator": Fingerprint(packages=_packages("tensorflow-data-validation")),
+        "DataGate": Fingerprint(settings=_flat({"gate": settings.gate}), code=_code("components.data_gate")),
+        "Transform": Fingerprint(
+            code=_code("components.transform", recipe.preprocessing_fn.rpartition(".")[0]),
+            packages=_packages("tensorflow", "tensorflow-transform"),
+        ),
+        "Trainer": Fingerprint(
+            settings=_flat({"trainer": settings.trainer, "label": settings.label}),
+            code=_code("components.trainer.run", recipe.model_module),
+            packages=_packages("tensorflow", "tf-keras"),
+        ),
+        "Evaluator": Fingerprint(
+            settings=_flat({"evaluator": settings.evaluator, "label": settings.label}),
+            code=_code("components.evaluation.executor"),
+            packages=_packages("tensorflow", "tensorflow-model-analysis"),
+        ),
+        "Pusher": Fingerprint(settings=_flat({"pusher": settings.pusher}) | serving, code=_code("components.pusher")),
+    }
+
+
+def source_digest(source: str) -> str:
+    """A digest of what Python source does: comments, layout and docstrings do not count."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(
+            node, clean=False
+        ):
+            node.body = node.body[1:]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+def source_closure(modules: Iterable[str]) -> list[Path]:
+    """The project's source files that `modules` reach by import statements, themselves included, sorted."""
+    found: set[Path] = set()
+    waiting = [path for module in modules for path in _module_files(module)]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting.extend(_imported_files(path))
+    return sorted(found)
+
+
+def _code(*modules: str) -> dict[str, str]:
+    digests = {}
+    for path in source_closure(modules):
+        digests[str(path.relative_to(PROJECT_ROOT))] = _source_digest_of(path)
+    return digests
+
+
+@lru_cache(maxsize=None)
+def _source_digest_of(path: Path) -> str:
+    try:
+        return source_digest(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise SettingsError(f"{path}:{error.lineno}: {error.msg}.", "Mend the syntax on that line.") from error
+
+
+@lru_cache(maxsize=None)
+def _imported_files(path: Path) -> tuple[Path, ...]:
+    package = path.relative_to(PROJECT_ROOT).parent.as_posix().replace("/", ".")
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise SettingsError(f"{path}:{error.lineno}: {error.msg}.", "Mend the syntax on that line.") from error
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.extend(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")
+            base = ".".join(parents[: len(parents) - node.level + 1]) if node.level else ""
+            origin = ".".join(part for part in (base, node.module) if part)
+            names.extend([origin, *(f"{origin}.{alias.name}" for alias in node.names)])
+    return tuple(found for name in names for found in _module_files(name))
+
+
+def _module_files(module: str) -> list[Path]:
+    """The file of a dotted module of ours and the `__init__.py` of each package above it; none for other modules."""
+    parts = module.split(".")
+    if parts[0] not in OUR_PACKAGES:
+        return []
+    found = []
+    for depth in range(1, len(parts) + 1):
+        stem = PROJECT_ROOT.joinpath(*parts[:depth])
+        found.extend(path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file())
+    return found
+
+
+@lru_cache(maxsize=None)
+def _version(distribution: str) -> str:
+    return importlib.metadata.version(distribution)
+
+
+def _packages(*distributions: str) -> dict[str, str]:
+    return {name: _version(name) for name in distributions}
+
+
+def _content_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(PROJECT_ROOT)) if path.is_relative_to(PROJECT_ROOT) else str(path)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+        if isinstance(plain, Mapping) and plain:
+            flat |= _flat(plain, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = list(plain) if isinstance(plain, Sequence) and not isinstance(plain, str) else plain
+    return flat

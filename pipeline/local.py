@@ -1,0 +1,232 @@
+"""Runs a recipe's pipeline on Beam on this machine: checks, starts the worker process, watches it, tells the outcome."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import ml_metadata as mlmd
+from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+
+from components.errors import MillraceError, NodeError
+from components.example_gen import files
+from metadata.store import NodeRun, Store
+from pipeline import checks, fingerprint, progress, worker
+from pipeline.environment import Environment
+from pipeline.recipe import PROJECT_ROOT, Recipe
+
+POLL_SECONDS = 0.4
+
+
+class Outcome(IntEnum):
+    """How a run ended; the values are the command's exit codes."""
+
+    PUSHED = 0
+    UP_TO_DATE = 0
+    NOT_GOOD_ENOUGH = 3
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of the pipeline to run.
+
+    Attributes:
+        from_node: Begin here and take everything before it from the last run.
+        to_node: End here.
+        force: Run nodes although their results are in the cache.
+    """
+
+    from_node: str | None = None
+    to_node: str | None = None
+    force: bool = False
+
+    @property
+    def everything(self) -> bool:
+        """Whether this is the whole pipeline with the cache in force."""
+        return not (self.from_node or self.to_node or self.force)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run, or the one that already did the same work.
+
+    Attributes:
+        id: The run's id.
+        nodes: Its node runs by node.
+        new: Whether anything was run for it.
+    """
+
+    id: str
+    nodes: Mapping[str, NodeRun]
+    new: bool
+
+
+def run(
+    recipe: Recipe,
+    environment: Environment,
+    selection: Selection,
+    request: worker.Request,
+    inputs: files.InputFiles,
+    view: progress.View,
+) -> Run:
+    """Brings the pipeline's results up to date.
+
+    Raises:
+        MillraceError: Another run of the recipe is going on.
+        NodeError: A node failed.
+        KeyboardInterrupt: The user stopped the run; nothing half done is left.
+    """
+    prints = fingerprint.fingerprints(recipe, environment, inputs)
+    with _only_run(recipe, environment):
+        _sweep(recipe, environment)
+        if selection.everything:
+            current = up_to_date(recipe, environment, prints)
+            if current is not None:
+                return current
+        return _start_and_watch(recipe, environment, request, view)
+
+
+def up_to_date(recipe: Recipe, environment: Environment, prints: Mapping[str, fingerprint.Fingerprint]) -> Run | None:
+    """The latest run, if every node of it has today's fingerprint, succeeded, and still has all its outputs."""
+    store = Store.open_sqlite(environment.metadata_path)
+    latest = store.run_ids(recipe.name)[:1] if store else []
+    if store is None or not latest:
+        return None
+    nodes = store.node_runs(recipe.name, latest[0])
+    for node, wanted in prints.items():
+        record = nodes.get(node)
+        if record is None or not record.succeeded or record.properties.get(fingerprint.PROPERTY) != wanted.to_json():
+            return None
+        for artifacts in store.outputs(record.id).values():
+            for artifact in artifacts:
+                pushed = artifact.properties.get("pushed_destination")
+                if not Path(artifact.uri).exists() or (pushed and not Path(pushed).exists()):
+                    return None
+    return Run(latest[0], nodes, new=False)
+
+
+def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.Request, view: progress.View) -> Run:
+    run_folder = environment.log_root / request.run_id
+    run_folder.mkdir(parents=True)
+    request_path = run_folder / "request.json"
+    request.write(request_path)
+    environment.metadata_path.parent.mkdir(parents=True, exist_ok=True)
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "pipeline.worker", str(request_path)],
+        cwd=PROJECT_ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=(run_folder / worker.WORKER_LOG).open("ab"),
+        # Its own group: Ctrl-C reaches this process first, which then ends the whole group.
+        start_new_session=True,
+    )
+    try:
+        with view:
+            while process.poll() is None:
+                view.update(_nodes(recipe, environment, request.run_id), run_folder)
+                time.sleep(POLL_SECONDS)
+            nodes = _nodes(recipe, environment, request.run_id)
+            view.update(nodes, run_folder)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            _sweep(recipe, environment)
+    _raise_failure(nodes, run_folder, process.returncode)
+    return Run(request.run_id, nodes, new=True)
+
+
+def _nodes(recipe: Recipe, environment: Environment, run_id: str) -> dict[str, NodeRun]:
+    store = Store.open_sqlite(environment.metadata_path)
+    try:
+        return store.node_runs(recipe.name, run_id) if store else {}
+    except (mlmd.errors.FailedPreconditionError, mlmd.errors.AbortedError, mlmd.errors.NotFoundError):
+        # The worker has the file but not yet its tables, or holds its lock; the next look will see more.
+        return {}
+
+
+def _raise_failure(nodes: Mapping[str, NodeRun], run_folder: Path, exit_code: int) -> None:
+    failure_path = run_folder / worker.FAILURE_FILE
+    if failure_path.exists():
+        failure = json.loads(failure_path.read_text(encoding="utf-8"))
+        node, message = failure["node"], failure["message"]
+        lines = "".join(f"\n  {line}" for line in failure["lines"])
+        raise NodeError(f"{node} failed.\n{message}{lines}\n\nLog: {worker.log_path(run_folder, node)}")
+    failed = [record.node for record in nodes.values() if not record.succeeded]
+    if failed or exit_code:
+        log = worker.log_path(run_folder, failed[0]) if failed else run_folder / worker.WORKER_LOG
+        what = f"{failed[0]} failed" if failed else f"the pipeline could not be run (exit code {exit_code})"
+        raise NodeError(f"{what}.\n{_last_line(log)}\n\nLog: {log}")
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
+    return next((line for line in reversed(lines) if line.strip()), "It left no output.")
+
+
+@contextmanager
+def _only_run(recipe: Recipe, environment: Environment) -> Iterator[None]:
+    """Holds the recipe's lock; the operating system frees it when this process ends, however it ends."""
+    folder = environment.pipeline_root / recipe.name
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip()
+            raise MillraceError(
+                f"another run of {recipe.name} is going on (process {holder}).", "Wait for its end, or stop it."
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def _sweep(recipe: Recipe, environment: Environment) -> None:
+    """Cancels executions that a killed run left unfinished and removes what they had begun to write."""
+    store = Store.open_sqlite(environment.metadata_path)
+    if store is None:
+        return
+    unfinished = [
+        record
+        for run_id in store.run_ids(recipe.name)[:1]
+        for record in store.node_runs(recipe.name, run_id).values()
+        if record.state in {"NEW", "RUNNING"}
+    ]
+    if not unfinished:
+        return
+    connection = mlmd_pb2.ConnectionConfig()
+    connection.sqlite.filename_uri = str(environment.metadata_path)
+    writable = mlmd.MetadataStore(connection)
+    executions = writable.get_executions_by_id([record.id for record in unfinished])
+    for execution in executions:
+        execution.last_known_state = mlmd_pb2.Execution.CANCELED
+    writable.put_executions(executions)
+    for record in unfinished:
+        for folder in (environment.pipeline_root / recipe.name / record.node).glob(f"*/{record.id}"):
+            shutil.rmtree(folder)
+
+
+def new_run_id(recipe: Recipe) -> str:
+    """A run id that sorts by time, such as `taxi-20261121-041502`."""
+    return f"{recipe.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def check(recipe: Recipe) -> files.InputFiles:
+    """Finds the input data and checks settings, data and code against each other, before anything runs."""
+    inputs = files.resolve(recipe.settings.data, PROJECT_ROOT)
+    checks.check(recipe, inputs)
+    return inputs

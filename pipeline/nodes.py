@@ -1,0 +1,35 @@
+"""The names of a pipeline's nodes."""
+
+from __future__ import annotations
+
+import difflib
+
+from components.errors import SettingsError
+
+NODES = (
+    "ExampleGen",
+    "StatisticsGen",
+    "SchemaGen",
+    "ExampleValidator",
+    "DataGate",
+    "Transform",
+    "Trainer",
+    "BaselineModel",
+    "Evaluator",
+    "Pusher",
+)
+"""In the order of the data flow, as `pipeline.dag.build` chains them."""
+
+
+def find(name: str) -> str:
+    """The node of that name, in whatever case it is written.
+
+    Raises:
+        SettingsError: There is none.
+    """
+    by_lower = {node.lower(): node for node in NODES}
+    if name.lower() in by_lower:
+        return by_lower[name.lower()]
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    hint = f"Did you mean {by_lower[near[0]]}?" if near else f"There are: {', '.join(NODES)}."
+    raise SettingsError(f"no node named {name!r}. {hint}")

@@ -1,0 +1,107 @@
+"""What came out of a run: metrics against their bars, slices, where the model was pushed, and what to do next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from metadata.store import NodeRun, Store
+
+SUMMARY_FILE = "summary.json"
+MAX_SLICES = 12
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of a run.
+
+    Attributes:
+        evaluation: The Evaluator's summary (see components/evaluation/summary.py), or None when it did not run.
+        pushed_to: The pushed version's folder, or None.
+    """
+
+    evaluation: dict[str, Any] | None
+    pushed_to: Path | None
+
+    @property
+    def good_enough(self) -> bool:
+        """Whether no bar was missed; a run that did not get as far as the Evaluator missed none."""
+        return self.evaluation is None or bool(self.evaluation["blessed"])
+
+
+def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
+    """The result of the run with these node runs."""
+    evaluation, pushed_to = None, None
+    if "Evaluator" in nodes:
+        for artifact in store.outputs(nodes["Evaluator"].id).get("evaluation", []):
+            evaluation = json.loads(Path(artifact.uri, SUMMARY_FILE).read_text(encoding="utf-8"))
+    if "Pusher" in nodes:
+        for artifact in store.outputs(nodes["Pusher"].id).get("pushed_model", []):
+            destination = artifact.properties.get("pushed_destination")
+            pushed_to = Path(destination) if destination else None
+    return Result(evaluation, pushed_to)
+
+
+def show(console: Console, result: Result) -> None:
+    """Prints the result."""
+    if result.evaluation is None:
+        return
+    console.print()
+    console.print(_metrics_table(result.evaluation))
+    slices = result.evaluation["slices"]
+    if slices:
+        console.print()
+        console.print(_slices_table(slices))
+        if len(slices) > MAX_SLICES:
+            console.print(Text(f"… and {len(slices) - MAX_SLICES} smaller slices", style="dim"))
+    console.print()
+    if result.pushed_to:
+        console.print(Text("Pushed to  ", style="bold green").append(str(result.pushed_to), style="default"), soft_wrap=True)
+    elif not result.good_enough:
+        console.print(Text("Not pushed: the model did not reach every bar.", style="bold red"))
+
+
+def _metrics_table(evaluation: dict[str, Any]) -> Table:
+    table = _table(f"Evaluation on {evaluation['rows']:,} rows")
+    for heading in ("Metric", "Value", "Bar", "Baseline", ""):
+        table.add_column(heading, header_style="dim", justify="right" if heading in {"Value", "Baseline"} else "left")
+    for metric in evaluation["metrics"]:
+        bars = _bars(metric["bar"])
+        verdict = Text("passed", style="green") if metric["passed"] else Text("missed", style="bold red")
+        baseline = "" if metric["baseline"] is None else f"{metric['baseline']:.4f}"
+        table.add_row(metric["name"], f"{metric['value']:.4f}", bars, baseline, verdict if bars else "")
+    return table
+
+
+def _bars(bar: Mapping[str, Any]) -> str:
+    parts = []
+    if bar["lower_bound"] is not None:
+        parts.append(f"≥ {bar['lower_bound']:g}")
+    if bar["upper_bound"] is not None:
+        parts.append(f"≤ {bar['upper_bound']:g}")
+    if bar["max_loss"] is not None:
+        parts.append(f"at most {bar['max_loss']:g} worse than the baseline")
+    return ", ".join(parts)
+
+
+def _slices_table(slices: list[dict[str, Any]]) -> Table:
+    table = _table("Slices")
+    table.add_column("Slice", header_style="dim")
+    table.add_column("Rows", justify="right", header_style="dim")
+    for name in slices[0]["metrics"]:
+        table.add_column(name, justify="right", header_style="dim")
+    for entry in slices[:MAX_SLICES]:
+        values = ("–" if value is None else f"{value:.4f}" for value in entry["metrics"].values())
+        table.add_row(Text(entry["slice"]), f"{entry['rows']:,}", *values)
+    return table
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))

@@ -1,0 +1,115 @@
+"""The live picture of a run: a table in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from metadata.store import NodeRun
+from pipeline import worker
+
+STYLES = {
+    "waiting": "dim",
+    "running": "bold yellow",
+    "cached": "cyan",
+    "done": "green",
+    "failed": "bold red",
+    "stopped": "red",
+}
+STATES = {
+    "NEW": "running",
+    "RUNNING": "running",
+    "COMPLETE": "done",
+    "CACHED": "cached",
+    "FAILED": "failed",
+    "CANCELED": "stopped",
+}
+QUIET_NODES = frozenset({"BaselineModel"})
+"""Nodes that do no work of their own and would only lengthen the table."""
+
+
+class View:
+    """Shows a run while it goes on.
+
+    Args:
+        console: Where to show it; a console that is no terminal gets a line whenever a node's state changes.
+        title: What is being run.
+        nodes: The nodes in the order of the data flow.
+    """
+
+    def __init__(self, console: Console, title: str, nodes: Sequence[str]) -> None:
+        self._console = console
+        self._title = title
+        self._nodes = [node for node in nodes if node not in QUIET_NODES]
+        self._shown: dict[str, str] = {}
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._began = time.time()
+
+    def __enter__(self) -> View:
+        if self._live:
+            self._live.start()
+            self._live.update(self._table({}, Path()), refresh=True)
+        else:
+            self._console.print(self._title)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def update(self, node_runs: Mapping[str, NodeRun], run_folder: Path) -> None:
+        """Shows the node runs as they are now."""
+        if self._live:
+            self._live.update(self._table(node_runs, run_folder), refresh=True)
+            return
+        for node in self._nodes:
+            state = state_of(node_runs.get(node))
+            if state != self._shown.get(node, "waiting"):
+                self._shown[node] = state
+                elapsed = _elapsed(node_runs[node]) if state != "running" else ""
+                self._console.print(f"  {node:<17} {state:<8} {elapsed:>7}", highlight=False)
+
+    def _table(self, node_runs: Mapping[str, NodeRun], run_folder: Path) -> Table:
+        table = Table(title=self._title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+        for heading in ("Node", "State", "Time", ""):
+            table.add_column(heading, justify="right" if heading == "Time" else "left", header_style="dim")
+        for node in self._nodes:
+            record = node_runs.get(node)
+            state = state_of(record)
+            elapsed = _elapsed(record) if record and state != "cached" else ""
+            note = training_note(run_folder, node) if state == "running" else ""
+            table.add_row(node, Text(state, style=STYLES[state]), elapsed, note)
+        starting = "" if node_runs else "  starting TensorFlow, TFX and Beam"
+        table.caption = Text(f"{time.time() - self._began:.0f} s{starting}", style="dim")
+        table.caption_justify = "left"
+        return table
+
+
+def state_of(record: NodeRun | None) -> str:
+    """The state of a node in the user's words."""
+    return STATES[record.state] if record else "waiting"
+
+
+def training_note(run_folder: Path, node: str) -> str:
+    """Epoch and loss of a node that trains, else nothing."""
+    path = worker.progress_path(run_folder, node)
+    if not path.exists():
+        return ""
+    seen = json.loads(path.read_text(encoding="utf-8"))
+    metrics = "  ".join(f"{name} {value:.4f}" for name, value in seen["metrics"].items() if not name.startswith("val_"))
+    return f"epoch {seen['epoch']}/{seen['epochs']}  {metrics}"
+
+
+def _elapsed(record: NodeRun) -> str:
+    end = time.time() * 1000 if record.state in {"NEW", "RUNNING"} else record.updated
+    return f"{max(end - record.started, 0) / 1000:.1f} s"

@@ -1,0 +1,120 @@
+"""The typed contents of a recipe.yaml. A recipe is a folder under `recipes/`; it is found by its name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from components.errors import SettingsError
+from components.evaluation.settings import EvaluatorSettings
+from components.example_gen.settings import DataSettings
+from components.settings import Settings
+from components.trainer.settings import TrainerSettings
+from pipeline import yaml_settings
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+
+
+class GateSettings(Settings):
+    """What happens when the data do not look like their schema.
+
+    Attributes:
+      on_anomaly: `stop` ends the run before anything is trained; `warn` notes the anomalies and goes on.
+    """
+
+    on_anomaly: Literal["stop", "warn"] = "stop"
+
+
+class PusherSettings(Settings):
+    """How models are pushed.
+
+    Attributes:
+      keep_versions: How many pushed versions stay in the serving folder; the oldest are removed first.
+    """
+
+    keep_versions: int = Field(default=5, ge=1)
+
+
+class RecipeSettings(Settings):
+    """The whole of a recipe.yaml.
+
+    Attributes:
+      description: One sentence: what is predicted, from what.
+      label: The transformed feature that is the label.
+    """
+
+    description: str
+    data: DataSettings
+    label: str
+    gate: GateSettings = GateSettings()
+    trainer: TrainerSettings
+    evaluator: EvaluatorSettings
+    pusher: PusherSettings = PusherSettings()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One problem: its settings and where its code and schema are.
+
+    Attributes:
+      name: The folder's name; also the pipeline's and the served model's name.
+      settings: The resolved settings, `--set` values included.
+    """
+
+    name: str
+    settings: RecipeSettings
+
+    @property
+    def path(self) -> Path:
+        """The recipe.yaml."""
+        return recipes_folder() / self.name / "recipe.yaml"
+
+    @property
+    def preprocessing_fn(self) -> str:
+        """Import path of the recipe's `preprocessing_fn`."""
+        return f"recipes.{self.name}.features.preprocessing_fn"
+
+    @property
+    def model_module(self) -> str:
+        """Import path of the module with `build_model` and `compile_arguments`."""
+        return f"recipes.{self.name}.model"
+
+    @property
+    def curated_schema(self) -> Path | None:
+        """The reviewed schema, or None where the recipe has none yet and SchemaGen infers one."""
+        path = PROJECT_ROOT / "schemas" / self.name / "schema.pbtxt"
+        return path if path.exists() else None
+
+
+def recipes_folder() -> Path:
+    """The folder that holds one folder a recipe."""
+    return PROJECT_ROOT / "recipes"
+
+
+def names() -> list[str]:
+    """The names of all recipes, sorted."""
+    return sorted(path.parent.name for path in recipes_folder().glob("*/recipe.yaml"))
+
+
+def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
+    """Reads and checks `recipes/<name>/recipe.yaml`.
+
+    Args:
+      name: The recipe's folder name.
+      overrides: `key.path=value` texts, as given to `--set`.
+
+    Raises:
+      SettingsError: There is no such recipe, or its settings are wrong.
+    """
+    known = names()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
+        raise SettingsError(f"no recipe named {name!r} under {recipes_folder()}. {hint}")
+    path = recipes_folder() / name / "recipe.yaml"
+    return Recipe(name, yaml_settings.load(RecipeSettings, path, overrides))

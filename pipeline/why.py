@@ -1,0 +1,102 @@
+"""Why a node ran or was cached: one sentence that names the input, setting or file that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from components.errors import MillraceError
+from metadata.store import NodeRun, Store
+from pipeline.fingerprint import PROPERTY, Fingerprint
+
+SECTIONS = {"settings": "setting", "code": "code of", "packages": "package", "files": "contents of"}
+MAX_NAMED = 3
+
+
+def explain(store: Store, pipeline: str, node: str) -> str:
+    """One sentence about the latest run of a node.
+
+    Raises:
+        MillraceError: The node has never run.
+    """
+    history = store.history(pipeline, node)
+    if not history:
+        raise MillraceError(f"{node} of {pipeline} has not run yet.", f"Run it with `millrace run {pipeline}`.")
+    latest, earlier = history[0], history[1:]
+    if latest.state == "CACHED":
+        origin = _origin(store, latest)
+        return f"{node} was cached: its inputs, settings, code and packages are those of run {origin}."
+    verb = {"COMPLETE": "ran", "FAILED": "ran and failed", "CANCELED": "was stopped"}.get(latest.state, "is running")
+    previous = next((record for record in earlier if record.succeeded), None)
+    if previous is None:
+        return f"{node} {verb} because it had never run to its end before."
+    return f"{node} {verb} because {_difference(store, pipeline, latest, previous)}."
+
+
+def _difference(store: Store, pipeline: str, latest: NodeRun, previous: NodeRun) -> str:
+    changes = _fingerprint_changes(latest, previous)
+    if changes:
+        return f"{_listed(changes)} changed"
+    new_inputs = _new_inputs(store, latest, previous)
+    if new_inputs:
+        reasons = [_producer_reason(store, pipeline, name, artifact_id) for name, artifact_id in new_inputs]
+        return _listed(reasons)
+    if not _outputs_exist(store, previous):
+        return "its earlier outputs are no longer there"
+    return "it was told to (--force or --from): nothing that it depends on changed"
+
+
+def _fingerprint_changes(latest: NodeRun, previous: NodeRun) -> list[str]:
+    now, then = latest.properties.get(PROPERTY), previous.properties.get(PROPERTY)
+    if not now or not then or now == then:
+        return []
+    new, old = Fingerprint.from_json(now), Fingerprint.from_json(then)
+    found: list[str] = []
+    for section, word in SECTIONS.items():
+        before, after = getattr(old, section), getattr(new, section)
+        for name in sorted(before.keys() | after.keys()):
+            if before.get(name) != after.get(name):
+                found.append(_change(word, section, name, before, after))
+    return found
+
+
+def _change(word: str, section: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    if section in {"settings", "packages"}:
+        return f"{word} {name} ({before.get(name, 'unset')} -> {after.get(name, 'unset')})"
+    return f"the {word} {name}"
+
+
+def _new_inputs(store: Store, latest: NodeRun, previous: NodeRun) -> list[tuple[str, int]]:
+    then = {artifact.id for artifacts in store.inputs(previous.id).values() for artifact in artifacts}
+    return [
+        (name, artifact.id)
+        for name, artifacts in store.inputs(latest.id).items()
+        for artifact in artifacts
+        if artifact.id not in then
+    ]
+
+
+def _producer_reason(store: Store, pipeline: str, name: str, artifact_id: int) -> str:
+    producer = store.producer(artifact_id)
+    for node in ("ExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "DataGate", "Transform", "Trainer",
+                 "Evaluator"):
+        if any(record.id == producer for record in store.history(pipeline, node)):
+            return f"its input {name} is new: {node} ran before it"
+    return f"its input {name} is new"
+
+
+def _outputs_exist(store: Store, record: NodeRun) -> bool:
+    return all(Path(a.uri).exists() for artifacts in store.outputs(record.id).values() for a in artifacts)
+
+
+def _origin(store: Store, record: NodeRun) -> str:
+    outputs = [artifact for artifacts in store.outputs(record.id).values() for artifact in artifacts]
+    producer = store.producer(outputs[0].id) if outputs else None
+    return (store.run_of(producer) if producer is not None else None) or "an earlier run"
+
+
+def _listed(parts: list[str]) -> str:
+    shown = parts[:MAX_NAMED]
+    more = len(parts) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")

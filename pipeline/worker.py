@@ -1,0 +1,176 @@
+"""The process that runs a pipeline: `python -m pipeline.worker REQUEST`, started and watched by `pipeline.local`.
+
+It is a process of its own so that the one in front of the user stays light, can draw while this one works, and can stop
+it at once. Whatever TFX, Beam and TensorFlow print, from Python or C++, goes to one file a node.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from components.errors import MillraceError
+from pipeline import environment as environments
+from pipeline import fingerprint, recipe
+from pipeline.recipe import PROJECT_ROOT
+
+RUN_FOLDER_VARIABLE = "MILLRACE_RUN_FOLDER"
+FAILURE_FILE = "failure.json"
+WORKER_LOG = "worker.log"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the worker is asked to do.
+
+    Attributes:
+        recipe: The recipe's name.
+        overrides: `--set` texts.
+        environment: An environment's name or file.
+        run_id: The run's name in the metadata store.
+        span: The resolved span of the input data.
+        from_nodes: Where a partial run begins; empty for the beginning.
+        to_nodes: Where a partial run ends; empty for the end.
+        force: Whether nodes run although their results are in the cache.
+    """
+
+    recipe: str
+    overrides: tuple[str, ...]
+    environment: str
+    run_id: str
+    span: int | None
+    from_nodes: tuple[str, ...] = ()
+    to_nodes: tuple[str, ...] = ()
+    force: bool = False
+
+    def write(self, path: Path) -> None:
+        """Writes the request as JSON."""
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Request:
+        """The inverse of `write`."""
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+def log_path(run_folder: Path, node: str) -> Path:
+    """Where a node's log is."""
+    return run_folder / f"{node}.log"
+
+
+def progress_path(run_folder: Path, node: str) -> Path:
+    """Where a node writes how far it is, if it does."""
+    return run_folder / f"{node}.progress.json"
+
+
+def main(request_path: str) -> None:
+    """Runs the pipeline that the request describes; the exit code tells nothing but whether it came to its end."""
+    _die_with_parent()
+    path = Path(request_path)
+    os.environ[RUN_FOLDER_VARIABLE] = str(path.parent)
+    with output_to(path.parent / WORKER_LOG):
+        _run(Request.read(path))
+
+
+def _run(request: Request) -> None:
+    # Imported here, for the request module above is also the light process's.
+    from absl import logging
+    from tfx.dsl.compiler import constants
+    from tfx.dsl.compiler.compiler import Compiler
+    from tfx.orchestration.portable import runtime_parameter_utils
+    from tfx.proto.orchestration import pipeline_pb2
+
+    from components.example_gen import files
+    from pipeline import dag, runner
+
+    logging.set_verbosity(logging.INFO)
+    chosen = recipe.load(request.recipe, request.overrides)
+    environment = environments.load(request.environment)
+    inputs = files.resolve(chosen.settings.data, PROJECT_ROOT)
+    prints = fingerprint.fingerprints(chosen, environment, inputs)
+    intermediate = Compiler().compile(dag.build(chosen, environment, prints, request.span, not request.force))
+    # Set before the runner, which would otherwise name the run by the time alone.
+    runtime_parameter_utils.substitute_runtime_parameter(
+        intermediate, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: request.run_id}
+    )
+    options = None
+    if request.from_nodes or request.to_nodes:
+        options = pipeline_pb2.RunOptions()
+        options.partial_run.from_nodes.extend(request.from_nodes)
+        options.partial_run.to_nodes.extend(request.to_nodes)
+        options.partial_run.snapshot_settings.latest_pipeline_run_strategy.SetInParent()
+    runner.Runner().run_with_ir(intermediate, run_options=options)
+
+
+@contextmanager
+def output_to(path: Path) -> Iterator[None]:
+    """Sends the process's standard output and error to the end of a file, C++ libraries' included."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    os.close(target)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(kept[0], 1)
+        os.dup2(kept[1], 2)
+        os.close(kept[0])
+        os.close(kept[1])
+
+
+def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
+    """A failure as plain data: node, message, whether it is one of ours, and the user's own lines in the traceback."""
+    known = isinstance(error, MillraceError)
+    message = re.sub(r"\s*\[while running '.*?'\]", "", str(error)).strip()
+    return {
+        "node": node,
+        "known": known,
+        "message": message if known else f"{type(error).__name__}: {message}",
+        "lines": _user_lines(error),
+    }
+
+
+def _user_lines(error: BaseException) -> list[str]:
+    found: list[str] = []
+    current: BaseException | None = error
+    while current is not None:
+        for frame in traceback.extract_tb(current.__traceback__):
+            path = Path(frame.filename)
+            if path.is_relative_to(recipe.recipes_folder()):
+                shown = f"{path.relative_to(PROJECT_ROOT)}:{frame.lineno} in {frame.name}: {frame.line}"
+                if shown not in found:
+                    found.append(shown)
+        current = current.__cause__ or current.__context__
+    return found
+
+
+def _die_with_parent() -> None:
+    """Ends this process when its parent is gone, so that a killed front end leaves nothing running behind."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
