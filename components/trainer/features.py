@@ -1,0 +1,71 @@
+"""What the model is fed: read from the transformed schema, so that no list of features is written down twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tensorflow as tf
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from components.errors import TrainingError
+
+_DTYPES = {schema_pb2.FLOAT: tf.float32, schema_pb2.INT: tf.int64, schema_pb2.BYTES: tf.string}
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One input of the model.
+
+    Attributes:
+        name: The feature's name in the transformed data, and of the model's input.
+        dtype: `tf.float32`, `tf.int64` or `tf.string`.
+        shape: The shape of one example, without the batch dimension; `()` is a scalar.
+        num_categories: For a categorical integer, how many ids there are (0 to `num_categories` - 1); else None.
+    """
+
+    name: str
+    dtype: tf.DType
+    shape: tuple[int, ...]
+    num_categories: int | None
+
+
+def from_schema(transformed_schema: schema_pb2.Schema, label: str) -> list[Feature]:
+    """Returns the model's features in the schema's order, without the label.
+
+    Args:
+        transformed_schema: `TFTransformOutput.transformed_metadata.schema`. The schema that AnalyzeDataset returns will
+            not do: ranges known only after the analysis, such as a vocabulary's size, are missing there.
+        label: The name of the label; it must be in the schema.
+
+    Raises:
+        TrainingError: The label is not there, or a feature has no fixed shape.
+    """
+    names = [feature.name for feature in transformed_schema.feature]
+    if label not in names:
+        raise TrainingError(
+            f"The label {label!r} is not among the transformed features: {_listed(names)}.",
+            "Return it from preprocessing_fn, or name another label in recipe.yaml.",
+        )
+    return [_feature(proto) for proto in transformed_schema.feature if proto.name != label]
+
+
+def _feature(proto: schema_pb2.Feature) -> Feature:
+    if not proto.HasField("shape"):
+        raise TrainingError(
+            f"The transformed feature {proto.name!r} has no fixed shape: it is sparse or ragged.",
+            "Make it dense in preprocessing_fn (fill in what is missing).",
+        )
+    shape = tuple(dim.size for dim in proto.shape.dim)
+    return Feature(proto.name, _DTYPES[proto.type], shape, _num_categories(proto))
+
+
+def _num_categories(proto: schema_pb2.Feature) -> int | None:
+    # A range alone is not enough: an integer that counts something (passengers) has one too and is no category.
+    if proto.WhichOneof("domain_info") != "int_domain" or not proto.int_domain.is_categorical:
+        return None
+    return int(proto.int_domain.max) + 1
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

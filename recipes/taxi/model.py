@@ -1,0 +1,89 @@
+"""The taxi recipe's model: wide & deep (Cheng et al., 2016, arXiv:1606.07792).
+
+The wide part is a logistic regression on every category and number: it memorizes. The deep part sees each category as a
+short vector and finds out what goes together: it generalizes. Their logits add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from components.settings import Settings
+from components.trainer.features import Feature
+
+
+class Params(Settings):
+    """What `trainer.params` of recipe.yaml may hold; the values here are what it holds when silent."""
+
+    hidden_units: tuple[int, ...] = (64, 32)
+    embedding_size: int = 8
+    dropout: float = 0.0
+    learning_rate: float = 0.001
+
+
+def build_model(features: Sequence[Feature], params: Mapping[str, Any]) -> tf_keras.Model:
+    """Returns the uncompiled model.
+
+    Its inputs are the features by name, each of shape [batch]; its output `probability` is the chance of a big tip,
+    float32 [batch, 1].
+
+    Args:
+        features: Scalar features; those with `num_categories` are embedded, the others are numbers.
+        params: See `Params`.
+    """
+    settings = Params(**params)
+    inputs = {f.name: tf_keras.Input(shape=f.shape, name=f.name, dtype=f.dtype) for f in features}
+    numbers = _stacked_numbers(features, inputs)
+    ids, num_ids = _stacked_ids(features, inputs)
+
+    logit = _wide(numbers, ids, num_ids) + _deep(numbers, ids, num_ids, settings)
+    # In float32 even under mixed precision: near 0 and 1 half precision has no probabilities left.
+    probability = tf_keras.layers.Activation("sigmoid", dtype="float32", name="probability")(logit)
+    return tf_keras.Model(inputs, probability, name="wide_and_deep")
+
+
+def compile_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of `model.compile`: optimizer, loss and metrics."""
+    return {
+        "optimizer": tf_keras.optimizers.Adam(Params(**params).learning_rate),
+        "loss": tf_keras.losses.BinaryCrossentropy(),
+        "metrics": [tf_keras.metrics.BinaryAccuracy(name="accuracy"), tf_keras.metrics.AUC(name="auc")],
+    }
+
+
+def _stacked_numbers(features: Sequence[Feature], inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Returns the features that are numbers side by side, float32 [batch, numbers]."""
+    return tf.stack([tf.cast(inputs[f.name], tf.float32) for f in features if f.num_categories is None], axis=1)
+
+
+def _stacked_ids(features: Sequence[Feature], inputs: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, int]:
+    """Returns all categories side by side, int64 [batch, categories], and how many ids they have together.
+
+    The ids of each feature start where those of the feature before end, so that one table embeds them all in one
+    lookup: at this size a step costs as much as it has operations.
+    """
+    sizes = {f.name: f.num_categories for f in features if f.num_categories is not None}
+    offsets = [0, *accumulate(sizes.values())]
+    ids = tf.stack([inputs[name] for name in sizes], axis=1) + tf.constant(offsets[:-1], tf.int64)
+    return ids, offsets[-1]
+
+
+def _wide(numbers: tf.Tensor, ids: tf.Tensor, num_ids: int) -> tf.Tensor:
+    """Returns the linear part's logit, [batch, 1]: a weight for each number, a weight for each id, a bias."""
+    weights = tf_keras.layers.Embedding(num_ids, 1, embeddings_initializer="zeros", name="wide_categories")(ids)
+    return tf.reduce_sum(weights, axis=1) + tf_keras.layers.Dense(1, name="wide_numbers")(numbers)
+
+
+def _deep(numbers: tf.Tensor, ids: tf.Tensor, num_ids: int, settings: Params) -> tf.Tensor:
+    """Returns the network's logit, [batch, 1]."""
+    vectors = tf_keras.layers.Embedding(num_ids, settings.embedding_size, name="embeddings")(ids)
+    hidden = tf_keras.layers.Concatenate(name="deep_input")([numbers, tf_keras.layers.Flatten()(vectors)])
+    for number, units in enumerate(settings.hidden_units, start=1):
+        hidden = tf_keras.layers.Dense(units, activation="relu", name=f"hidden_{number}")(hidden)
+        hidden = tf_keras.layers.Dropout(settings.dropout, name=f"dropout_{number}")(hidden)
+    return tf_keras.layers.Dense(1, use_bias=False, name="deep_logit")(hidden)
