@@ -37,6 +37,7 @@ DEVELOPMENT = [
     "pytest-xdist",
     "hypothesis",
     "ruff",
+    "uv",
     "mypy",
     "types-PyYAML",
     "import-linter",

@@ -138,7 +138,9 @@ def offending_values(rows: pa.RecordBatch, feature: schema_pb2.Feature, schema: 
     allowed = _string_domain(feature, schema)
     if allowed is not None and (pa.types.is_large_binary(values.type) or pa.types.is_binary(values.type)):
         outside = pc.invert(pc.is_in(values, value_set=pa.array([value.encode() for value in allowed], values.type)))
-    elif feature.WhichOneof("domain_info") in {"int_domain", "float_domain"} and not pa.types.is_large_binary(values.type):
+    elif feature.WhichOneof("domain_info") in {"int_domain", "float_domain"} and not pa.types.is_large_binary(
+        values.type
+    ):
         outside = _outside(values, getattr(feature, feature.WhichOneof("domain_info")))
     else:
         return []
@@ -147,7 +149,7 @@ def offending_values(rows: pa.RecordBatch, feature: schema_pb2.Feature, schema: 
 
 
 def _outside(values: pa.Array, domain: Any) -> pa.Array:
-    outside = pa.array([False] * len(values))
+    outside = pa.array([False] * len(values), pa.bool_())
     if domain.HasField("min"):
         outside = pc.or_(outside, pc.less(values, domain.min))
     if domain.HasField("max"):

@@ -74,7 +74,9 @@ class Pusher(base_component.BaseComponent):  # type: ignore[misc]
     SPEC_CLASS = PusherSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
 
-    def __init__(self, model: BaseChannel, model_blessing: BaseChannel, base_directory: str, keep_versions: int) -> None:
+    def __init__(
+        self, model: BaseChannel, model_blessing: BaseChannel, base_directory: str, keep_versions: int
+    ) -> None:
         super().__init__(
             PusherSpec(
                 model=model,

@@ -1,8 +1,11 @@
-"""StatisticsGen: TFDV's statistics, without Beam's per-stage cost while the data fit one batch.
+"""StatisticsGen: TFDV's statistics, without Beam's per-stage cost while the data fit one batch, and with missing counted.
 
 At 15,000 rows, four fifths of stock StatisticsGen's time is the construction and the stage hand-overs of TFDV's Beam
-graph. Small splits are therefore computed by TFDV's own in-memory path, one Beam element a split; larger ones by stock.
-Both give the same statistics (tests/components/test_statistics_gen.py).
+graph. Small splits are therefore computed by TFDV's own in-memory path, one Beam element a split; larger ones by TFDV's
+Beam graph. Both give the same statistics.
+
+ExampleGen writes a missing cell as a feature without values, as stock does. Stock StatisticsGen counts such a feature as
+present, so that a presence rule of the schema can never fail; here it counts as missing.
 """
 
 from __future__ import annotations
@@ -14,19 +17,22 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
+import pyarrow.compute as pc
 import tensorflow as tf
 import tensorflow_data_validation as tfdv
+from tensorflow_data_validation.statistics import stats_impl
 from tfx.components.statistics_gen import component, executor
-from tfx.dsl.components.base import executor_spec
+from tfx.dsl.components.base import base_beam_executor, executor_spec
 from tfx.types import Artifact, artifact_utils
 from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
+from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
 
 SMALL_BYTES = 64 * 2**20
 """Compressed bytes of a split up to which its rows are decoded into one batch in memory."""
 
 
-class Executor(executor.Executor):
-    """Writes `FeatureStats.pb` for each split, as stock does."""
+class Executor(base_beam_executor.BaseBeamExecutor):  # type: ignore[misc]
+    """Writes `FeatureStats.pb` for each split, where stock's StatisticsGen does."""
 
     def Do(  # noqa: N802 (TFX's name)
         self,
@@ -34,39 +40,50 @@ class Executor(executor.Executor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See `tfx.components.statistics_gen.executor.Executor.Do`."""
+        """Computes the statistics of every split of `examples`."""
         examples = artifact_utils.get_single_instance(input_dict["examples"])
-        splits = artifact_utils.decode_split_names(examples.split_names)
-        sources = {split: split_files(examples, split) for split in splits}
-        if any(sum(map(os.path.getsize, paths)) > SMALL_BYTES for paths in sources.values()):
-            super().Do(input_dict, output_dict, exec_properties)
-            return
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])
         statistics.split_names = examples.split_names
         statistics.span = examples.span
-        work = [
-            (paths, os.path.join(artifact_utils.get_split_uri([statistics], split), executor.DEFAULT_FILE_NAME))
-            for split, paths in sources.items()
-        ]
         with self._make_beam_pipeline() as pipeline:
-            pipeline | "Splits" >> beam.Create(work) | "Statistics" >> beam.ParDo(_WriteStatistics())
+            for split in artifact_utils.decode_split_names(examples.split_names):
+                folder = artifact_utils.get_split_uri([statistics], split)
+                os.makedirs(folder, exist_ok=True)
+                files = split_files(examples, split)
+                output = os.path.join(folder, executor.DEFAULT_FILE_NAME)
+                small = sum(map(os.path.getsize, files)) <= SMALL_BYTES
+                work = _in_memory(files, output) if small else _distributed(files, output)
+                pipeline | f"Statistics[{split}]" >> work
+
+
+class StatisticsGen(component.StatisticsGen):  # type: ignore[misc]
+    """Stock StatisticsGen's inputs and outputs with the executor above."""
+
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+
+
+@beam.ptransform_fn  # type: ignore[misc]
+def _in_memory(pipeline: beam.Pipeline, files: list[str], output: str) -> Any:
+    """One element: the whole split."""
+    return pipeline | beam.Create([(files, output)]) | beam.ParDo(_WriteStatistics())
+
+
+@beam.ptransform_fn  # type: ignore[misc]
+def _distributed(pipeline: beam.Pipeline, files: list[str], output: str) -> Any:
+    """TFDV's Beam graph over record batches."""
+    batches = pipeline | TFExampleRecord(files, telemetry_descriptors=["StatisticsGen"]).BeamSource()
+    statistics = batches | beam.Map(missing_as_null) | tfdv.GenerateStatistics(tfdv.StatsOptions())
+    return statistics | tfdv.WriteStatisticsToBinaryFile(output)
 
 
 class _WriteStatistics(beam.DoFn):  # type: ignore[misc]
     """Reads the TFRecord files of one split and writes its `DatasetFeatureStatisticsList`."""
 
     def process(self, element: tuple[list[str], str]) -> Iterable[None]:
-        paths, output = element
-        statistics = tfdv.generate_statistics_in_memory(decode(paths), tfdv.StatsOptions())
-        os.makedirs(os.path.dirname(output), exist_ok=True)
+        files, output = element
+        statistics = stats_impl.generate_statistics_in_memory(decode(files), tfdv.StatsOptions())
         Path(output).write_bytes(statistics.SerializeToString())
         return ()
-
-
-class StatisticsGen(component.StatisticsGen):
-    """Stock StatisticsGen with the executor above."""
-
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
 
 def split_files(examples: Artifact, split: str) -> list[str]:
@@ -75,12 +92,28 @@ def split_files(examples: Artifact, split: str) -> list[str]:
     return sorted(os.path.join(folder, name) for name in os.listdir(folder))
 
 
-def read_serialized(paths: list[str], batch_size: int) -> Iterable[Any]:
+def read_serialized(files: list[str], batch_size: int) -> Iterable[Any]:
     """Yields the records of gzip TFRecord files as numpy arrays of bytes, shape [<= batch_size]."""
-    return tf.data.TFRecordDataset(paths, compression_type="GZIP").batch(batch_size).as_numpy_iterator()
+    records = tf.data.TFRecordDataset(files, compression_type="GZIP")
+    return records.batch(batch_size).as_numpy_iterator()  # type: ignore[no-any-return]
 
 
-def decode(paths: list[str]) -> pa.RecordBatch:
-    """Decodes whole gzip TFRecord files of tf.Examples into one record batch, a list column a feature."""
-    serialized = [record for batch in read_serialized(paths, 2**20) for record in batch.tolist()]
-    return ExamplesToRecordBatchDecoder().DecodeBatch(serialized)
+def decode(files: list[str]) -> pa.RecordBatch:
+    """Decodes whole gzip TFRecord files of tf.Examples into one record batch, a list column a feature, missing as null."""
+    serialized = [record for batch in read_serialized(files, 2**16) for record in batch.tolist()]
+    return missing_as_null(ExamplesToRecordBatchDecoder().DecodeBatch(serialized))
+
+
+def missing_as_null(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same batch with null in place of lists without values."""
+    columns = [column if pa.types.is_null(column.type) else _empty_as_null(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _empty_as_null(column: pa.LargeListArray) -> pa.LargeListArray:
+    lengths = pc.list_value_length(column).fill_null(0)
+    if pc.min(lengths).as_py() != 0:
+        return column
+    starts = pc.if_else(pc.greater(lengths, 0), column.offsets[:-1], None)
+    offsets = pa.concat_arrays([starts, column.offsets[-1:]])
+    return type(column).from_arrays(offsets, column.values)

@@ -28,6 +28,7 @@ from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
 from tfx_bsl.tfxio import tf_example_record
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
+from components.autograph import bypass_libraries
 from components.statistics_gen import read_serialized, split_files
 
 BATCH_ROWS = 65_536
@@ -48,6 +49,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):  # type: ignore[misc]
         Raises:
           Whatever the recipe's `preprocessing_fn` raises.
         """
+        bypass_libraries()
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         transformed = artifact_utils.get_single_instance(output_dict["transformed_examples"])
         graph_path = artifact_utils.get_single_uri(output_dict["transform_graph"])
@@ -118,7 +120,11 @@ def _encode(tensors: dict[str, Any]) -> list[bytes]:
 def _batched_spec(tensor: Any) -> tf.TypeSpec:
     spec = tf.type_spec_from_value(tensor)
     shape = [None, *spec.shape[1:]]
-    return tf.SparseTensorSpec(shape, spec.dtype) if isinstance(spec, tf.SparseTensorSpec) else tf.TensorSpec(shape, spec.dtype)
+    return (
+        tf.SparseTensorSpec(shape, spec.dtype)
+        if isinstance(spec, tf.SparseTensorSpec)
+        else tf.TensorSpec(shape, spec.dtype)
+    )
 
 
 class Transform(component.Transform):

@@ -96,7 +96,9 @@ def run(
     try:
         finished = local.run(chosen, environment, selection, request, inputs, view)
     except KeyboardInterrupt:
-        console.print(f"Stopped. Nothing half done is left; go on with: {_command('run', recipe_name, *_sets(overrides))}")
+        console.print(
+            f"Stopped. Nothing half done is left; go on with: {_command('run', recipe_name, *_sets(overrides))}"
+        )
         sys.exit(EXIT_INTERRUPTED)
     except NodeError as error:
         raise NodeError(error.what, f"Go on:  {_command('run', recipe_name, *_sets(overrides))}") from error
@@ -112,7 +114,9 @@ def _show_end(console: Console, recipe_name: str, environment: environments.Envi
     if finished.new:
         console.print(f"Logs       {environment.log_root / finished.id}", highlight=False, soft_wrap=True)
     if not result.good_enough:
-        console.print(f"Next       {_command('why', 'Trainer')}: what changed since the last good model", highlight=False)
+        console.print(
+            f"Next       {_command('why', 'Trainer')}: what changed since the last good model", highlight=False
+        )
         sys.exit(EXIT_NOT_GOOD_ENOUGH)
     if result.pushed_to:
         for heading, command in _next_commands(recipe_name, result.pushed_to):
@@ -121,7 +125,9 @@ def _show_end(console: Console, recipe_name: str, environment: environments.Envi
 
 def _next_commands(recipe_name: str, pushed_to: Path) -> list[tuple[str, str]]:
     inspect = f"{_program('saved_model_cli')} show --dir {pushed_to} --tag_set serve --signature_def serving_default"
-    serve = f"tensorflow_model_server --rest_api_port=8501 --model_name={recipe_name} --model_base_path={pushed_to.parent}"
+    serve = (
+        f"tensorflow_model_server --rest_api_port=8501 --model_name={recipe_name} --model_base_path={pushed_to.parent}"
+    )
     return [("Inspect", inspect), ("Serve", serve)]
 
 

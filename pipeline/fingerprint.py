@@ -190,5 +190,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(plain, Mapping) and plain:
             flat |= _flat(plain, f"{prefix}{key}.")
         else:
-            flat[f"{prefix}{key}"] = list(plain) if isinstance(plain, Sequence) and not isinstance(plain, str) else plain
+            flat[f"{prefix}{key}"] = (
+                list(plain) if isinstance(plain, Sequence) and not isinstance(plain, str) else plain
+            )
     return flat

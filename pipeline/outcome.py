@@ -63,7 +63,9 @@ def show(console: Console, result: Result) -> None:
             console.print(Text(f"… and {len(slices) - MAX_SLICES} smaller slices", style="dim"))
     console.print()
     if result.pushed_to:
-        console.print(Text("Pushed to  ", style="bold green").append(str(result.pushed_to), style="default"), soft_wrap=True)
+        console.print(
+            Text("Pushed to  ", style="bold green").append(str(result.pushed_to), style="default"), soft_wrap=True
+        )
     elif not result.good_enough:
         console.print(Text("Not pushed: the model did not reach every bar.", style="bold red"))
 
@@ -87,7 +89,7 @@ def _bars(bar: Mapping[str, Any]) -> str:
     if bar["upper_bound"] is not None:
         parts.append(f"≤ {bar['upper_bound']:g}")
     if bar["max_loss"] is not None:
-        parts.append(f"at most {bar['max_loss']:g} worse than the baseline")
+        parts.append(f"loses ≤ {bar['max_loss']:g}")
     return ", ".join(parts)
 
 

@@ -79,8 +79,16 @@ def _new_inputs(store: Store, latest: NodeRun, previous: NodeRun) -> list[tuple[
 
 def _producer_reason(store: Store, pipeline: str, name: str, artifact_id: int) -> str:
     producer = store.producer(artifact_id)
-    for node in ("ExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "DataGate", "Transform", "Trainer",
-                 "Evaluator"):
+    for node in (
+        "ExampleGen",
+        "StatisticsGen",
+        "SchemaGen",
+        "ExampleValidator",
+        "DataGate",
+        "Transform",
+        "Trainer",
+        "Evaluator",
+    ):
         if any(record.id == producer for record in store.history(pipeline, node)):
             return f"its input {name} is new: {node} ran before it"
     return f"its input {name} is new"

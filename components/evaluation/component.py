@@ -60,8 +60,9 @@ class Evaluator(base_component.BaseComponent):  # type: ignore[misc]
 
 def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
     """TFMA's configuration: each metric under its class name, the overall slice always first."""
-    metrics = [
-        tfma.MetricConfig(class_name=name, config=json.dumps({"name": name}), threshold=_threshold(bar))
+    metrics = [tfma.MetricConfig(class_name="ExampleCount")]
+    metrics += [
+        tfma.MetricConfig(class_name=name, config=json.dumps({"name": name}), per_slice_thresholds=_thresholds(bar))
         for name, bar in settings.metrics.items()
     ]
     return tfma.EvalConfig(
@@ -69,7 +70,8 @@ def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
             tfma.ModelSpec(
                 signature_name="serving_default",
                 label_key=label,
-                preprocessing_function_names=["transform_features"],
+                # Only the label: transformed features would hide the raw values that the slices are cut by.
+                preprocessing_function_names=["transform_label"],
             )
         ],
         slicing_specs=[tfma.SlicingSpec(), *(tfma.SlicingSpec(feature_keys=keys) for keys in settings.slices)],
@@ -77,10 +79,12 @@ def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
     )
 
 
-def _threshold(bar: MetricBar) -> tfma.MetricThreshold | None:
+def _thresholds(bar: MetricBar) -> list[tfma.PerSliceMetricThreshold]:
+    """The bar on the overall slice; slices of their own have too few rows to be held to it."""
     if not bar.gates:
-        return None
-    threshold = tfma.MetricThreshold()
+        return []
+    overall = tfma.PerSliceMetricThreshold(slicing_specs=[tfma.SlicingSpec()])
+    threshold = overall.threshold
     if bar.lower_bound is not None:
         threshold.value_threshold.lower_bound.value = bar.lower_bound
     if bar.upper_bound is not None:
@@ -91,4 +95,4 @@ def _threshold(bar: MetricBar) -> tfma.MetricThreshold | None:
             tfma.MetricDirection.HIGHER_IS_BETTER if higher else tfma.MetricDirection.LOWER_IS_BETTER
         )
         threshold.change_threshold.absolute.value = -bar.max_loss if higher else bar.max_loss
-    return threshold
+    return [overall]

@@ -61,12 +61,16 @@ class EvaluatorSettings(Settings):
     @field_validator("slices", mode="before")
     @classmethod
     def _single_features(cls, slices: object) -> object:
-        return [[entry] if isinstance(entry, str) else entry for entry in slices] if isinstance(slices, list) else slices
+        return (
+            [[entry] if isinstance(entry, str) else entry for entry in slices] if isinstance(slices, list) else slices
+        )
 
     @model_validator(mode="after")
     def _within_range(self) -> "EvaluatorSettings":
         if not any(bar.gates for bar in self.metrics.values()):
-            raise ValueError("at least one metric needs a lower_bound, an upper_bound or a max_loss, or nothing would gate")
+            raise ValueError(
+                "at least one metric needs a lower_bound, an upper_bound or a max_loss, or nothing would gate"
+            )
         for name, bar in self.metrics.items():
             for bound in (bar.lower_bound, bar.upper_bound):
                 if name in UNIT_INTERVAL_METRICS and bound is not None and not 0 <= bound <= 1:

@@ -27,6 +27,7 @@ def summarize(evaluation_path: str, settings: EvaluatorSettings) -> dict[str, An
     failed = {
         failure.metric_key.name
         for slice_result in validation.metric_validations_per_slice
+        if not slice_result.slice_key.single_slice_keys
         for failure in slice_result.failures
     }
     by_model = _metrics_by_slice(evaluation_path)

@@ -11,6 +11,7 @@ import tf_keras
 from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.dsl.io import fileio
 
+from components.autograph import bypass_libraries
 from components.errors import TrainingError
 from components.trainer import callbacks, export, features, inputs
 from components.trainer.settings import TrainerSettings
@@ -26,19 +27,24 @@ def run_fn(fn_args: FnArgs) -> None:
     Raises:
         TrainingError: The training split has fewer rows than a batch.
     """
+    bypass_libraries()
     config = fn_args.custom_config
     settings = TrainerSettings.model_validate(config["trainer"])
     tf_keras.utils.set_random_seed(settings.seed)
     transform_output = tft.TFTransformOutput(fn_args.transform_output)
     train_files, eval_files = _files(fn_args.train_files), _files(fn_args.eval_files)
 
-    model = _compiled_model(importlib.import_module(config["model_module"]), transform_output, config["label"], settings)
+    model = _compiled_model(
+        importlib.import_module(config["model_module"]), transform_output, config["label"], settings
+    )
     epochs, steps_per_epoch = schedule(settings, inputs.count_rows(train_files))
     model.fit(
         inputs.training_batches(train_files, transform_output, config["label"], settings.batch_size, settings.seed),
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,
         validation_data=inputs.evaluation_batches(eval_files, transform_output, config["label"]),
+        # Said outright, for several steps an execution cannot find the end of the data by themselves.
+        validation_steps=math.ceil(inputs.count_rows(eval_files) / inputs.PARSE_ROWS),
         callbacks=[
             tf_keras.callbacks.TerminateOnNaN(),
             tf_keras.callbacks.CSVLogger(f"{fn_args.model_run_dir}/history.csv"),
@@ -46,7 +52,7 @@ def run_fn(fn_args: FnArgs) -> None:
         ],
         verbose=2,
     )
-    export.save(model, transform_output, fn_args.serving_model_dir)
+    export.save(model, transform_output, config["label"], fn_args.serving_model_dir)
 
 
 def schedule(settings: TrainerSettings, rows: int) -> tuple[int, int]:

@@ -1,0 +1,45 @@
+# `make help` lists the targets. Each makes the environment first, once, from requirements.lock.
+
+RECIPE ?= taxi
+SET    ?=
+BIN    := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup pipeline test e2e lint format bench-taxi bench-ingest lock clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+setup:  ## Make the environment (.venv) if the lock changed
+	@./scripts/setup.sh
+
+pipeline: setup  ## Run the pipeline: RECIPE=taxi SET="trainer.batch_size=64 …"
+	@$(BIN)/millrace run $(RECIPE) $(foreach setting,$(SET),--set $(setting))
+
+test: setup  ## Run all tests
+	@$(BIN)/pytest
+
+e2e: setup  ## Run only the end-to-end tests
+	@$(BIN)/pytest -m e2e
+
+lint: setup  ## Check style, types and who imports whom
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup  ## Format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench-taxi: setup  ## Time a taxi run against stock TFX and against a plain script
+	@$(BIN)/python -m benchmarks.taxi
+
+bench-ingest: setup  ## Time ingest against stock CsvExampleGen
+	@$(BIN)/python -m benchmarks.ingest
+
+lock: setup  ## Compile requirements.lock anew from setup.py
+	@$(BIN)/uv pip compile setup.py --extra dev --generate-hashes --python-version 3.10 --quiet -o requirements.lock
+
+clean:  ## Remove everything that runs have made (artifacts/), not the environment
+	rm -rf artifacts
