@@ -1,9 +1,9 @@
 """Keeps AutoGraph away from libraries that do not need it.
 
-AutoGraph rewrites the source of every function that a traced function calls, except in modules on TensorFlow's own list.
-That list has `keras` but neither `tf_keras`, which is the same code under another name, nor TensorFlow Transform. Rewriting
-them takes longer than training a small model (13 s against 3 s for the taxi recipe), and changes nothing: both are written
-for graphs. User code is still converted.
+AutoGraph rewrites the source of every function that a traced function calls, except in modules on TensorFlow's own
+list. That list has `keras` but neither `tf_keras`, which is the same code under another name, nor TensorFlow Transform.
+Rewriting them takes longer than training a small model and changes nothing: both are written for graphs. User code is
+still converted.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import La
 from tfx.types import Artifact
 
 
-class LatestOtherBlessedModelStrategy(resolver.ResolverStrategy):  # type: ignore[misc]
+class LatestOtherBlessedModelStrategy(resolver.ResolverStrategy):
     """The latest blessed model that is not the candidate itself.
 
     TFX's LatestBlessedModelStrategy returns the candidate once it has been blessed, so that a run with nothing changed

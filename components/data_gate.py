@@ -24,14 +24,14 @@ VERDICT_FILE = "verdict.json"
 MAX_SAMPLES = 3
 
 
-class GateVerdict(Artifact):  # type: ignore[misc]
+class GateVerdict(Artifact):
     """What the gate saw: `verdict.json`, a list of anomalies with split, feature, description and sample values."""
 
     TYPE_NAME = "GateVerdict"
     PROPERTIES = {"num_anomalies": Property(type=PropertyType.INT)}  # noqa: RUF012 (TFX reads a plain dict)
 
 
-class DataGateSpec(component_spec.ComponentSpec):  # type: ignore[misc]
+class DataGateSpec(component_spec.ComponentSpec):
     """Inputs, outputs and parameters of the data gate."""
 
     PARAMETERS = {"on_anomaly": component_spec.ExecutionParameter(type=str)}  # noqa: RUF012
@@ -43,7 +43,7 @@ class DataGateSpec(component_spec.ComponentSpec):  # type: ignore[misc]
     OUTPUTS = {"verdict": component_spec.ChannelParameter(type=GateVerdict)}  # noqa: RUF012
 
 
-class Executor(base_executor.BaseExecutor):  # type: ignore[misc]
+class Executor(base_executor.BaseExecutor):
     """Raises when a split has anomalies and the recipe says `on_anomaly: stop`."""
 
     def Do(  # noqa: N802 (TFX's name)
@@ -75,7 +75,7 @@ class Executor(base_executor.BaseExecutor):  # type: ignore[misc]
         logging.warning(message)
 
 
-class DataGate(base_component.BaseComponent):  # type: ignore[misc]
+class DataGate(base_component.BaseComponent):
     """Stops the run when ExampleValidator found anomalies."""
 
     SPEC_CLASS = DataGateSpec

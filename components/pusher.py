@@ -28,7 +28,7 @@ STAGING_PREFIX = ".incoming-"
 """Folders of this name are pushes under way; TF Serving takes only folders with a number for a name."""
 
 
-class PusherSpec(component_spec.ComponentSpec):  # type: ignore[misc]
+class PusherSpec(component_spec.ComponentSpec):
     """Inputs, outputs and parameters of the Pusher."""
 
     PARAMETERS = {  # noqa: RUF012 (TFX reads a plain dict)
@@ -43,7 +43,7 @@ class PusherSpec(component_spec.ComponentSpec):  # type: ignore[misc]
     TYPE_ANNOTATION = system_executions.Deploy
 
 
-class Executor(base_executor.BaseExecutor):  # type: ignore[misc]
+class Executor(base_executor.BaseExecutor):
     """Copies a blessed SavedModel to `<base_directory>/<version>` by way of a rename."""
 
     def Do(  # noqa: N802 (TFX's name)
@@ -68,7 +68,7 @@ class Executor(base_executor.BaseExecutor):  # type: ignore[misc]
         Path(pushed.uri, "pushed.json").write_text(json.dumps({"destination": str(target)}), encoding="utf-8")
 
 
-class Pusher(base_component.BaseComponent):  # type: ignore[misc]
+class Pusher(base_component.BaseComponent):
     """Pushes a blessed model to a folder that TF Serving watches."""
 
     SPEC_CLASS = PusherSpec

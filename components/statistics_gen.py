@@ -1,11 +1,11 @@
-"""StatisticsGen: TFDV's statistics, without Beam's per-stage cost while the data fit one batch, and with missing counted.
+"""StatisticsGen: TFDV's statistics, without Beam's per-stage cost for small data, and with missing values counted.
 
 At 15,000 rows, four fifths of stock StatisticsGen's time is the construction and the stage hand-overs of TFDV's Beam
 graph. Small splits are therefore computed by TFDV's own in-memory path, one Beam element a split; larger ones by TFDV's
 Beam graph. Both give the same statistics.
 
-ExampleGen writes a missing cell as a feature without values, as stock does. Stock StatisticsGen counts such a feature as
-present, so that a presence rule of the schema can never fail; here it counts as missing.
+ExampleGen writes a missing cell as a feature without values, as stock does. Stock StatisticsGen counts such a feature
+as present, so that a presence rule of the schema can never fail; here it counts as missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SMALL_BYTES = 64 * 2**20
 """Compressed bytes of a split up to which its rows are decoded into one batch in memory."""
 
 
-class Executor(base_beam_executor.BaseBeamExecutor):  # type: ignore[misc]
+class Executor(base_beam_executor.BaseBeamExecutor):
     """Writes `FeatureStats.pb` for each split, where stock's StatisticsGen does."""
 
     def Do(  # noqa: N802 (TFX's name)
@@ -56,19 +56,19 @@ class Executor(base_beam_executor.BaseBeamExecutor):  # type: ignore[misc]
                 pipeline | f"Statistics[{split}]" >> work
 
 
-class StatisticsGen(component.StatisticsGen):  # type: ignore[misc]
+class StatisticsGen(component.StatisticsGen):
     """Stock StatisticsGen's inputs and outputs with the executor above."""
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
 
-@beam.ptransform_fn  # type: ignore[misc]
+@beam.ptransform_fn
 def _in_memory(pipeline: beam.Pipeline, files: list[str], output: str) -> Any:
     """One element: the whole split."""
     return pipeline | beam.Create([(files, output)]) | beam.ParDo(_WriteStatistics())
 
 
-@beam.ptransform_fn  # type: ignore[misc]
+@beam.ptransform_fn
 def _distributed(pipeline: beam.Pipeline, files: list[str], output: str) -> Any:
     """TFDV's Beam graph over record batches."""
     batches = pipeline | TFExampleRecord(files, telemetry_descriptors=["StatisticsGen"]).BeamSource()
@@ -76,7 +76,7 @@ def _distributed(pipeline: beam.Pipeline, files: list[str], output: str) -> Any:
     return statistics | tfdv.WriteStatisticsToBinaryFile(output)
 
 
-class _WriteStatistics(beam.DoFn):  # type: ignore[misc]
+class _WriteStatistics(beam.DoFn):
     """Reads the TFRecord files of one split and writes its `DatasetFeatureStatisticsList`."""
 
     def process(self, element: tuple[list[str], str]) -> Iterable[None]:
@@ -99,7 +99,7 @@ def read_serialized(files: list[str], batch_size: int) -> Iterable[Any]:
 
 
 def decode(files: list[str]) -> pa.RecordBatch:
-    """Decodes whole gzip TFRecord files of tf.Examples into one record batch, a list column a feature, missing as null."""
+    """Decodes gzip TFRecord files of tf.Examples into one record batch, a list column a feature, missing as null."""
     serialized = [record for batch in read_serialized(files, 2**16) for record in batch.tolist()]
     return missing_as_null(ExamplesToRecordBatchDecoder().DecodeBatch(serialized))
 

@@ -1,9 +1,8 @@
 """Transform: TFT's analysis over large batches, then the saved graph applied to whole batches.
 
 Stock Transform's time at small and medium sizes is Beam's per-stage and per-element overhead, computed statistics that
-StatisticsGen already has, and a wheel built of the user's module. Here the analysis stays TFT's own Beam graph; its result
-is then applied file by file, without sending rows through Beam. The transformed tensors equal stock's
-(tests/components/test_transform.py).
+StatisticsGen already has, and a wheel built of the user's module. Here the analysis stays TFT's own Beam graph; its
+result is then applied file by file, without sending rows through Beam. The transformed tensors equal stock's.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ BATCH_ROWS = 65_536
 """Rows a record batch: large enough that per-batch costs vanish, small enough for a worker's memory."""
 
 
-class Executor(base_beam_executor.BaseBeamExecutor):  # type: ignore[misc]
+class Executor(base_beam_executor.BaseBeamExecutor):
     """Analyzes the `train` split with the recipe's `preprocessing_fn` and transforms every split."""
 
     def Do(  # noqa: N802 (TFX's name)
@@ -44,7 +43,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):  # type: ignore[misc]
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Writes `transform_graph` (a TFTransformOutput) and `transformed_examples` (gzip TFRecords, one a source file).
+        """Writes `transform_graph` (a TFTransformOutput) and `transformed_examples` (a gzip TFRecord a source file).
 
         Raises:
           Whatever the recipe's `preprocessing_fn` raises.
@@ -88,7 +87,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):  # type: ignore[misc]
         metadata_io.write_metadata(dataset_metadata.DatasetMetadata(schema), raw_metadata)
 
 
-class _TransformFile(beam.DoFn):  # type: ignore[misc]
+class _TransformFile(beam.DoFn):
     """Applies a saved transform graph to gzip TFRecord files of tf.Examples."""
 
     def __init__(self, graph_path: str) -> None:

@@ -14,9 +14,9 @@ import yaml
 from rich.console import Console
 
 from components.errors import MillraceError, NodeError, SettingsError
+from metadata.store import Store
 from pipeline import environment as environments
 from pipeline import local, nodes, outcome, progress, recipe, why, worker
-from metadata.store import Store
 
 EXIT_ERROR = 1
 EXIT_SETTINGS = 2
@@ -79,7 +79,6 @@ def run(
     """
     chosen = recipe.load(recipe_name, overrides)
     environment = environments.load(environment_name)
-    selection = local.Selection(from_node and nodes.find(from_node), to_node and nodes.find(to_node), force)
     inputs = local.check(chosen)
     request = worker.Request(
         recipe=recipe_name,
@@ -87,14 +86,14 @@ def run(
         environment=environment_name,
         run_id=local.new_run_id(chosen),
         span=inputs.span,
-        from_nodes=(selection.from_node,) if selection.from_node else (),
-        to_nodes=(selection.to_node,) if selection.to_node else (),
+        from_node=nodes.find(from_node) if from_node else None,
+        to_node=nodes.find(to_node) if to_node else None,
         force=force,
     )
     console = Console()
     view = progress.View(console, f"{recipe_name}: {chosen.settings.description}", nodes.NODES)
     try:
-        finished = local.run(chosen, environment, selection, request, inputs, view)
+        finished = local.run(chosen, environment, request, inputs, view)
     except KeyboardInterrupt:
         console.print(
             f"Stopped. Nothing half done is left; go on with: {_command('run', recipe_name, *_sets(overrides))}"

@@ -1,8 +1,8 @@
-"""What a node's result depends on besides its input artifacts: its settings, the code it really uses, its packages, its files.
+"""What a node's result depends on besides its input artifacts: its settings, code, packages and outside files.
 
-The fingerprint becomes an execution property of the node, and so a part of TFX's cache key: a node runs again exactly when
-its input artifacts or its fingerprint changed. It is kept whole, not as one hash, so that `millrace why` can name what
-changed. Reading it imports neither TensorFlow nor Beam.
+The fingerprint becomes an execution property of the node, and so a part of TFX's cache key: a node runs again exactly
+when its input artifacts or its fingerprint changed. It is kept whole, not as one hash, so that `millrace why` can name
+what changed. Reading it imports neither TensorFlow nor Beam.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import importlib.metadata
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from components.example_gen import files
 from components.errors import SettingsError
+from components.example_gen import files
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -127,7 +127,7 @@ def _code(*modules: str) -> dict[str, str]:
     return digests
 
 
-@lru_cache(maxsize=None)
+@cache
 def _source_digest_of(path: Path) -> str:
     try:
         return source_digest(path.read_text(encoding="utf-8"))
@@ -135,7 +135,7 @@ def _source_digest_of(path: Path) -> str:
         raise SettingsError(f"{path}:{error.lineno}: {error.msg}.", "Mend the syntax on that line.") from error
 
 
-@lru_cache(maxsize=None)
+@cache
 def _imported_files(path: Path) -> tuple[Path, ...]:
     package = path.relative_to(PROJECT_ROOT).parent.as_posix().replace("/", ".")
     try:
@@ -159,14 +159,14 @@ def _module_files(module: str) -> list[Path]:
     parts = module.split(".")
     if parts[0] not in OUR_PACKAGES:
         return []
-    found = []
+    found: list[Path] = []
     for depth in range(1, len(parts) + 1):
         stem = PROJECT_ROOT.joinpath(*parts[:depth])
         found.extend(path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file())
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def _version(distribution: str) -> str:
     return importlib.metadata.version(distribution)
 

@@ -1,4 +1,4 @@
-"""Runs a recipe's pipeline on Beam on this machine: checks, starts the worker process, watches it, tells the outcome."""
+"""Runs a recipe's pipeline on Beam on this machine: checks it, starts the worker process, watches it, tells its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 
 import ml_metadata as mlmd
@@ -27,34 +26,6 @@ from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
 POLL_SECONDS = 0.4
-
-
-class Outcome(IntEnum):
-    """How a run ended; the values are the command's exit codes."""
-
-    PUSHED = 0
-    UP_TO_DATE = 0
-    NOT_GOOD_ENOUGH = 3
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which part of the pipeline to run.
-
-    Attributes:
-        from_node: Begin here and take everything before it from the last run.
-        to_node: End here.
-        force: Run nodes although their results are in the cache.
-    """
-
-    from_node: str | None = None
-    to_node: str | None = None
-    force: bool = False
-
-    @property
-    def everything(self) -> bool:
-        """Whether this is the whole pipeline with the cache in force."""
-        return not (self.from_node or self.to_node or self.force)
 
 
 @dataclass(frozen=True)
@@ -75,7 +46,6 @@ class Run:
 def run(
     recipe: Recipe,
     environment: Environment,
-    selection: Selection,
     request: worker.Request,
     inputs: files.InputFiles,
     view: progress.View,
@@ -90,7 +60,7 @@ def run(
     prints = fingerprint.fingerprints(recipe, environment, inputs)
     with _only_run(recipe, environment):
         _sweep(recipe, environment)
-        if selection.everything:
+        if not (request.from_node or request.to_node or request.force):
             current = up_to_date(recipe, environment, prints)
             if current is not None:
                 return current
@@ -120,7 +90,7 @@ def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.R
     run_folder = environment.log_root / request.run_id
     run_folder.mkdir(parents=True)
     request_path = run_folder / "request.json"
-    request.write(request_path)
+    request_path.write_text(request.model_dump_json(indent=2), encoding="utf-8")
     environment.metadata_path.parent.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", "pipeline.worker", str(request_path)],

@@ -100,7 +100,7 @@ def _slices_table(slices: list[dict[str, Any]]) -> Table:
     for name in slices[0]["metrics"]:
         table.add_column(name, justify="right", header_style="dim")
     for entry in slices[:MAX_SLICES]:
-        values = ("–" if value is None else f"{value:.4f}" for value in entry["metrics"].values())
+        values = ("-" if value is None else f"{value:.4f}" for value in entry["metrics"].values())
         table.add_row(Text(entry["slice"]), f"{entry['rows']:,}", *values)
     return table
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -79,8 +79,8 @@ class View:
                 elapsed = _elapsed(node_runs[node]) if state != "running" else ""
                 self._console.print(f"  {node:<17} {state:<8} {elapsed:>7}", highlight=False)
 
-    def _table(self, node_runs: Mapping[str, NodeRun], run_folder: Path) -> Table:
-        table = Table(title=self._title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    def _table(self, node_runs: Mapping[str, NodeRun], run_folder: Path) -> Group:
+        table = Table(box=None, padding=(0, 2, 0, 0))
         for heading in ("Node", "State", "Time", ""):
             table.add_column(heading, justify="right" if heading == "Time" else "left", header_style="dim")
         for node in self._nodes:
@@ -90,9 +90,8 @@ class View:
             note = training_note(run_folder, node) if state == "running" else ""
             table.add_row(node, Text(state, style=STYLES[state]), elapsed, note)
         starting = "" if node_runs else "  starting TensorFlow, TFX and Beam"
-        table.caption = Text(f"{time.time() - self._began:.0f} s{starting}", style="dim")
-        table.caption_justify = "left"
-        return table
+        footer = Text(f"{time.time() - self._began:.0f} s{starting}", style="dim")
+        return Group(Text(self._title, style="bold"), table, footer)
 
 
 def state_of(record: NodeRun | None) -> str:

@@ -12,7 +12,7 @@ from components.trainer.callbacks import PROGRESS_VARIABLE
 from pipeline import worker
 
 
-class _Node(beam_dag_runner.PipelineNodeAsDoFn):  # type: ignore[misc]
+class _Node(beam_dag_runner.PipelineNodeAsDoFn):
     """Runs one node with everything it prints in its own file."""
 
     def _run_node(self) -> None:
@@ -27,7 +27,7 @@ class _Node(beam_dag_runner.PipelineNodeAsDoFn):  # type: ignore[misc]
                 raise
 
 
-class Runner(beam_dag_runner.BeamDagRunner):  # type: ignore[misc]
+class Runner(beam_dag_runner.BeamDagRunner):
     """Runs a compiled pipeline on Beam in this process."""
 
     _PIPELINE_NODE_DO_FN_CLS = _Node

@@ -6,7 +6,6 @@ it at once. Whatever TFX, Beam and TensorFlow print, from Python or C++, goes to
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -15,11 +14,11 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from components.errors import MillraceError
+from components.settings import Settings
 from pipeline import environment as environments
 from pipeline import fingerprint, recipe
 from pipeline.recipe import PROJECT_ROOT
@@ -29,8 +28,7 @@ FAILURE_FILE = "failure.json"
 WORKER_LOG = "worker.log"
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Settings):
     """What the worker is asked to do.
 
     Attributes:
@@ -39,8 +37,8 @@ class Request:
         environment: An environment's name or file.
         run_id: The run's name in the metadata store.
         span: The resolved span of the input data.
-        from_nodes: Where a partial run begins; empty for the beginning.
-        to_nodes: Where a partial run ends; empty for the end.
+        from_node: Where a partial run begins.
+        to_node: Where a partial run ends.
         force: Whether nodes run although their results are in the cache.
     """
 
@@ -49,19 +47,9 @@ class Request:
     environment: str
     run_id: str
     span: int | None
-    from_nodes: tuple[str, ...] = ()
-    to_nodes: tuple[str, ...] = ()
+    from_node: str | None = None
+    to_node: str | None = None
     force: bool = False
-
-    def write(self, path: Path) -> None:
-        """Writes the request as JSON."""
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
-
-    @classmethod
-    def read(cls, path: Path) -> Request:
-        """The inverse of `write`."""
-        values = json.loads(path.read_text(encoding="utf-8"))
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
 
 
 def log_path(run_folder: Path, node: str) -> Path:
@@ -80,7 +68,7 @@ def main(request_path: str) -> None:
     path = Path(request_path)
     os.environ[RUN_FOLDER_VARIABLE] = str(path.parent)
     with output_to(path.parent / WORKER_LOG):
-        _run(Request.read(path))
+        _run(Request.model_validate_json(path.read_text(encoding="utf-8")))
 
 
 def _run(request: Request) -> None:
@@ -89,7 +77,6 @@ def _run(request: Request) -> None:
     from tfx.dsl.compiler import constants
     from tfx.dsl.compiler.compiler import Compiler
     from tfx.orchestration.portable import runtime_parameter_utils
-    from tfx.proto.orchestration import pipeline_pb2
 
     from components.example_gen import files
     from pipeline import dag, runner
@@ -104,13 +91,18 @@ def _run(request: Request) -> None:
     runtime_parameter_utils.substitute_runtime_parameter(
         intermediate, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: request.run_id}
     )
-    options = None
-    if request.from_nodes or request.to_nodes:
-        options = pipeline_pb2.RunOptions()
-        options.partial_run.from_nodes.extend(request.from_nodes)
-        options.partial_run.to_nodes.extend(request.to_nodes)
-        options.partial_run.snapshot_settings.latest_pipeline_run_strategy.SetInParent()
+    options = _partial_run(request) if request.from_node or request.to_node else None
     runner.Runner().run_with_ir(intermediate, run_options=options)
+
+
+def _partial_run(request: Request) -> Any:
+    from tfx.proto.orchestration import pipeline_pb2
+
+    options = pipeline_pb2.RunOptions()
+    options.partial_run.from_nodes.extend([request.from_node] if request.from_node else [])
+    options.partial_run.to_nodes.extend([request.to_node] if request.to_node else [])
+    options.partial_run.snapshot_settings.latest_pipeline_run_strategy.SetInParent()
+    return options
 
 
 @contextmanager

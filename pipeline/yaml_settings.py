@@ -1,4 +1,4 @@
-"""Reads a YAML file into typed settings, and says where a mistake stands: file, line, key, and the nearest right name."""
+"""Reads a YAML file into typed settings; a mistake is told with its file, line, key and the nearest right name."""
 
 from __future__ import annotations
 
@@ -71,8 +71,9 @@ def _collect_lines(node: yaml.Node | None, prefix: KeyPath, lines: dict[KeyPath,
             _collect_lines(value, key_path, lines, path)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            lines[(*prefix, index)] = value.start_mark.line + 1
-            _collect_lines(value, (*prefix, index), lines, path)
+            key_path = (*prefix, index)
+            lines[key_path] = value.start_mark.line + 1
+            _collect_lines(value, key_path, lines, path)
 
 
 def _parse_override(override: str) -> tuple[KeyPath, Any]:

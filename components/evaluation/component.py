@@ -12,7 +12,7 @@ from components.evaluation.executor import Executor
 from components.evaluation.settings import EvaluatorSettings, MetricBar
 
 
-class EvaluatorSpec(standard_component_specs.EvaluatorSpec):  # type: ignore[misc]
+class EvaluatorSpec(standard_component_specs.EvaluatorSpec):
     """Stock's inputs and outputs, with the recipe's settings as a parameter."""
 
     PARAMETERS = {  # noqa: RUF012 (TFX reads a plain dict)
@@ -22,7 +22,7 @@ class EvaluatorSpec(standard_component_specs.EvaluatorSpec):  # type: ignore[mis
     }
 
 
-class Evaluator(base_component.BaseComponent):  # type: ignore[misc]
+class Evaluator(base_component.BaseComponent):
     """Evaluates the candidate on the raw `eval` split, against its bars and against the baseline model.
 
     Args:

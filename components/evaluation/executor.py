@@ -13,7 +13,7 @@ from components.evaluation import summary
 from components.evaluation.settings import EvaluatorSettings
 
 
-class Executor(executor.Executor):  # type: ignore[misc]
+class Executor(executor.Executor):
     """Stock evaluation, with `summary.json` beside TFMA's own files."""
 
     def Do(  # noqa: N802 (TFX's name)

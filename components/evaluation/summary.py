@@ -19,8 +19,8 @@ def summarize(evaluation_path: str, settings: EvaluatorSettings) -> dict[str, An
     """Reads TFMA's output.
 
     Returns:
-        `blessed`: whether every bar was met; `rows`: rows of the evaluation split; `metrics`: for each metric its value,
-        its bars, the baseline's value or None, and whether it passed; `slices`: for each slice of at least
+        `blessed`: whether every bar was met; `rows`: rows of the evaluation split; `metrics`: for each metric its
+        value, its bars, the baseline's value or None, and whether it passed; `slices`: for each slice of at least
         `min_slice_rows` rows its key, rows and metrics, largest first.
     """
     validation = tfma.load_validation_result(evaluation_path)

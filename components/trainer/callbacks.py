@@ -13,7 +13,7 @@ PROGRESS_VARIABLE = "MILLRACE_PROGRESS"
 """Names the environment variable with the file that training writes its progress to; unset, it writes none."""
 
 
-class ProgressFile(tf_keras.callbacks.Callback):  # type: ignore[misc]
+class ProgressFile(tf_keras.callbacks.Callback):
     """Keeps a small JSON file with epoch, epochs and the latest metrics, for the live table of a run."""
 
     def __init__(self, path: Path, epochs: int) -> None:

@@ -16,7 +16,7 @@ SIGNATURES = ("serving_default", "transform_features", "transform_label")
 EXAMPLES = [tf.TensorSpec([None], tf.string, name="examples")]
 
 
-class ServedModel(tf.Module):  # type: ignore[misc]
+class ServedModel(tf.Module):
     """What is saved: variables, vocabularies and signatures, without Keras's call functions of every layer.
 
     All signatures take serialized tf.Examples of raw features, string [batch]:

@@ -58,8 +58,8 @@ def run_fn(fn_args: FnArgs) -> None:
 def schedule(settings: TrainerSettings, rows: int) -> tuple[int, int]:
     """Epochs and steps per epoch.
 
-    With `epochs`, an epoch is one pass over `rows` in whole batches. With `train_steps`, the steps are spread evenly over
-    as many epochs as they make passes, rounded up to whole epochs.
+    With `epochs`, an epoch is one pass over `rows` in whole batches. With `train_steps`, the steps are spread evenly
+    over as many epochs as they make passes, rounded up to whole epochs.
 
     Raises:
         TrainingError: There are fewer rows than one batch needs.
