@@ -1,0 +1,168 @@
+"""CSV, plain or gzip, as arrow columns."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from components.errors import DataError
+from components.example_gen.blocks import BLOCK_BYTES, Block, cut_file, open_text, read_blocks
+from components.example_gen.csv_rows import parse_cells, read_rows
+from components.example_gen.encoding import Column
+from components.example_gen.kinds import Kind, infer_kind, to_values
+from components.example_gen.sources import Batch, Piece, RejectedRow
+
+_BOM = b"\xef\xbb\xbf"
+_QUOTE = ord('"')
+
+
+class CsvSource:
+    """CSV with a header line; see `sources.Source`.
+
+    Arrow reads block by block. A block that arrow might read otherwise than Python's csv module (irregular quotes, lone
+    carriage returns) or not at all (malformed rows) goes to `csv_rows`.
+    """
+
+    def __init__(self, delimiter: str) -> None:
+        self._delimiter = delimiter
+
+    def peek_columns(self, file: str) -> list[str]:
+        return self._header(file)[0]
+
+    def pieces(self, files: tuple[str, ...]) -> list[Piece]:
+        names, _ = self._header(files[0])
+        pieces: list[Piece] = []
+        rows = False
+        for file in files:
+            others, header = self._header(file)
+            if others != names:
+                raise DataError(_different_headers(files[0], names, file, others), "Give all files the same columns.")
+            whole = Piece(file, len(header), None, os.path.getsize(file), 1 + header.count(b"\n"))
+            rows = rows or next(read_blocks(whole, quoting=False), None) is not None
+            pieces += cut_file(whole, quoting=True)
+        if not rows:
+            raise DataError(f"{files[0]} has a header and no rows, expected at least one row.", "Check data.path.")
+        return pieces
+
+    def infer(self, piece: Piece, fail: bool) -> dict[str, Kind]:
+        names = self.peek_columns(piece.file)
+        kinds = dict.fromkeys(names, Kind.EMPTY)
+        for block in read_blocks(piece, quoting=True):
+            # Nothing changes the kind of a text column any more: arrow need not even convert it.
+            undecided = [name for name in names if kinds[name] is not Kind.BYTES]
+            table, rejected = self._cells(piece.file, block, names, undecided)
+            if rejected and fail:
+                raise rejected[0].as_error()
+            for name, cells in zip(undecided, table.columns, strict=True):
+                kinds[name] = infer_kind(cells, kinds[name])
+        return kinds
+
+    def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
+        names = self.peek_columns(piece.file)
+        for block in read_blocks(piece, quoting=True):
+            batch, rejected = self._cells(piece.file, block, names, names)
+            columns = [_typed(name, cells, kinds[name]) for name, cells in zip(names, batch.columns, strict=True)]
+            yield Batch(columns, batch.num_rows, rejected)
+
+    def _header(self, file: str) -> tuple[list[str], bytes]:
+        """Returns the names of the columns and the bytes of the header, a byte order mark included."""
+        data = b""
+        with open_text(file) as opened:
+            while not _first_record(data) and (more := opened.read(1 << 16)) and len(data) < BLOCK_BYTES:
+                data += more
+        header = _first_record(data) or data
+        try:
+            names = parse_cells(header.removeprefix(_BOM).decode("utf-8").rstrip("\r\n"), self._delimiter)
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise DataError(f"{file}: the header cannot be read: {error}.", "Save the file as UTF-8 CSV.") from error
+        if not names:
+            raise DataError(f"{file} is empty, expected a header and rows.", "Check data.path, or how it is written.")
+        if double := [name for name, times in Counter(names).items() if times > 1]:
+            raise DataError(
+                f"{file}: the header names {double[0]!r} more than once.", "Give every column its own name."
+            )
+        return names, header
+
+    def _cells(
+        self, file: str, block: Block, names: list[str], wanted: list[str]
+    ) -> tuple[pa.RecordBatch, list[RejectedRow]]:
+        """Returns the wanted columns of a block, (rows,) strings, null for an empty cell, and the malformed rows."""
+        if _is_regular(block.data, self._delimiter):
+            try:
+                return self._by_arrow(block.data, names, wanted), []
+            except pa.ArrowInvalid:
+                pass  # Rows with too few or too many cells.
+        rows, rejected = read_rows(file, block, names, self._delimiter)
+        chosen = [names.index(name) for name in wanted]
+        arrays = [pa.array([row[i] or None for row in rows], pa.string()) for i in chosen]
+        return pa.RecordBatch.from_arrays(arrays, wanted), rejected
+
+    def _by_arrow(self, data: bytes, names: list[str], wanted: list[str]) -> pa.RecordBatch:
+        reading = pa_csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False)
+        parsing = pa_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=b'"' in data)
+        converting = pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(wanted, pa.string()),
+            include_columns=wanted or names[:1],
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=True,
+            check_utf8=False,  # _is_regular did, for all columns.
+        )
+        table = pa_csv.read_csv(pa.BufferReader(data), reading, parsing, converting)
+        return pa.RecordBatch.from_arrays([table[name].combine_chunks() for name in wanted], wanted)
+
+
+def _first_record(data: bytes) -> bytes:
+    end = data.find(b"\n") + 1
+    while end and data.count(b'"', 0, end) % 2:
+        end = data.find(b"\n", end) + 1
+    return data[:end]
+
+
+def _is_regular(data: bytes, delimiter: str) -> bool:
+    """Whether arrow and Python's csv module are sure to divide `data`, whole records, into the same cells."""
+    if not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+    if b"\0" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
+        return False
+    if not data.strip(b"\r\n"):  # Arrow calls blank lines alone an empty file.
+        return False
+    return b'"' not in data or _quotes_are_regular(data, ord(delimiter))
+
+
+def _quotes_are_regular(data: bytes, delimiter: int) -> bool:
+    """Whether every quote opens a cell, closes one, or is doubled inside one."""
+    array = np.frombuffer(data, np.uint8)
+    at = np.flatnonzero(array == _QUOTE)
+    if len(at) % 2:
+        return False
+    border = np.zeros(256, bool)
+    border[[delimiter, ord("\n"), ord("\r"), _QUOTE]] = True
+    opening, closing = at[::2], at[1::2]
+    before, after = opening[opening > 0] - 1, closing[closing < len(array) - 1] + 1
+    return bool(border[array[before]].all() and border[array[after]].all())
+
+
+def _typed(name: str, cells: pa.Array, kind: Kind) -> Column:
+    if not cells.null_count:
+        offsets = np.arange(len(cells) + 1, dtype=np.int64)
+        return Column(name, kind, None if kind is Kind.EMPTY else to_values(cells, kind), offsets)
+    present = cells.is_valid().to_numpy(zero_copy_only=False)
+    offsets = np.concatenate(([0], np.cumsum(present, dtype=np.int64)))
+    return Column(name, kind, None if kind is Kind.EMPTY else to_values(cells.drop_null(), kind), offsets)
+
+
+def _different_headers(first: str, names: list[str], file: str, others: list[str]) -> str:
+    missing, extra = [n for n in names if n not in others], [n for n in others if n not in names]
+    what = [f"lacks {', '.join(map(repr, missing))}"] if missing else []
+    what += [f"adds {', '.join(map(repr, extra))}"] if extra else []
+    return f"{file} has another header than {first}: it {' and '.join(what) or 'orders the columns differently'}."

@@ -1,0 +1,150 @@
+"""Reads the raw files and writes them as Examples, on Beam where there is more than one worker's portion."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import apache_beam as beam
+from tfx import types
+from tfx.components.example_gen import utils
+from tfx.components.util import examples_utils
+from tfx.dsl.components.base import base_beam_executor
+from tfx.dsl.io import fileio
+from tfx.proto import example_gen_pb2
+from tfx.types import artifact_utils
+
+from components import errors
+from components.errors import DataError, MillraceError
+from components.example_gen.files import InputFiles, content_digest, resolve
+from components.example_gen.kinds import Kind
+from components.example_gen.settings import DataSettings
+from components.example_gen.shards import Counts, Job, Shard, infer_shard, make_shards, write_shard
+from components.example_gen.sources import merge_kinds, source_of
+
+
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """The executor of `component.ExampleGen`."""
+
+    def Do(  # noqa: N802  # TFX's name
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Writes the splits of the `examples` artifact and fills in its properties.
+
+        Args:
+            input_dict: Empty.
+            output_dict: `examples` and `rejected_rows`, one artifact each.
+            exec_properties: `settings`, `base_dir`, and perhaps `span`; see the component.
+
+        Raises:
+            SettingsError: The settings do not fit the files.
+            DataError: There are no data, or they cannot be read.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        examples = artifact_utils.get_single_instance(output_dict["examples"])
+        rejected = artifact_utils.get_single_instance(output_dict["rejected_rows"])
+        settings = DataSettings.model_validate_json(exec_properties["settings"])
+        if exec_properties.get("span") is not None:
+            settings = settings.model_copy(update={"span": exec_properties["span"]})
+        inputs = resolve(settings, exec_properties["base_dir"])
+        examples.split_names = artifact_utils.encode_split_names(list(settings.splits))
+
+        source = source_of(inputs.format, inputs.delimiter)
+        shards = make_shards(source.pieces(tuple(map(str, inputs.files))))
+        uris = {split: artifact_utils.get_split_uri([examples], split) for split in settings.splits}
+        job = Job(settings, inputs.format, len(shards), uris, f"{examples.uri}/.partial", rejected.uri)
+        for folder in (*uris.values(), job.partial_uri):
+            fileio.makedirs(folder)
+        counts = self._ingest(shards, job)
+        fileio.rmtree(job.partial_uri)
+        if not counts.rows:
+            raise DataError(
+                f"All {counts.rejected} rows of {inputs.files[0]} are malformed, expected at least one good row.",
+                f"Read what is wrong with them in {rejected.uri}.",
+            )
+        _describe(examples, inputs, counts)
+        rejected.num_rows = counts.rejected
+
+    def _ingest(self, shards: list[Shard], job: Job) -> Counts:
+        if len(shards) == 1:
+            # There is nothing to spread, and Beam's overhead is several times the work of a small table.
+            return write_shard(shards[0], infer_shard(shards[0], job), job)
+        outcome_uri = f"{job.rejected_uri}/outcome.json"
+        with self._make_beam_pipeline() as pipeline:
+            spread = pipeline | "Shards" >> beam.Create(shards) | "Spread" >> beam.Reshuffle()
+            kinds = spread | "Infer" >> beam.Map(_try_infer, job) | "Merge" >> beam.CombineGlobally(_merge)
+            outcomes = spread | "Write" >> beam.Map(_try_write, beam.pvalue.AsSingleton(kinds), job)
+            _ = outcomes | "Sum" >> beam.CombineGlobally(_sum) | "Report" >> beam.Map(_report, outcome_uri)
+        return _take_report(outcome_uri)
+
+
+# Runners turn an exception of a worker into one of theirs, with our message somewhere in it. So an error of ours
+# travels as a value, and the outcome comes back through a file, the one way that every runner has.
+
+
+def _try_infer(shard: Shard, job: Job) -> dict[str, Kind] | MillraceError:
+    try:
+        return infer_shard(shard, job)
+    except MillraceError as error:
+        return error
+
+
+def _merge(parts: Iterable[dict[str, Kind] | MillraceError]) -> dict[str, Kind] | MillraceError:
+    kinds = []
+    for part in parts:
+        if isinstance(part, MillraceError):
+            return part
+        kinds.append(part)
+    return merge_kinds(kinds)
+
+
+def _try_write(shard: Shard, kinds: dict[str, Kind] | MillraceError, job: Job) -> Counts | MillraceError:
+    if isinstance(kinds, MillraceError):
+        return kinds
+    try:
+        return write_shard(shard, kinds, job)
+    except MillraceError as error:
+        return error
+
+
+def _sum(outcomes: Iterable[Counts | MillraceError]) -> Counts | MillraceError:
+    total = Counts()
+    for outcome in outcomes:
+        if isinstance(outcome, MillraceError):
+            return outcome
+        total += outcome
+    return total
+
+
+def _report(outcome: Counts | MillraceError, uri: str) -> None:
+    if isinstance(outcome, MillraceError):
+        report: dict[str, Any] = {"error": type(outcome).__name__, "what": outcome.what, "fix": outcome.fix}
+    else:
+        report = vars(outcome)
+    with fileio.open(uri, "w") as file:
+        file.write(json.dumps(report))
+
+
+def _take_report(uri: str) -> Counts:
+    with fileio.open(uri, "r") as file:
+        report = json.loads(file.read())
+    fileio.remove(uri)
+    if "error" in report:
+        raise getattr(errors, report["error"])(report["what"], report["fix"])
+    return Counts(**report)
+
+
+def _describe(examples: types.Artifact, inputs: InputFiles, counts: Counts) -> None:
+    """Fills in what the next components, and people, ask of an Examples artifact."""
+    examples.span = inputs.span or 0
+    examples.set_int_custom_property(utils.SPAN_PROPERTY_NAME, inputs.span or 0)  # Where stock TFX looks for it.
+    examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
+    examples_utils.set_file_format(examples, "tfrecords_gzip")
+    digests = "".join(f"{content_digest(file)}  {file.name}\n" for file in inputs.files)
+    examples.set_string_custom_property("input_digest", hashlib.sha256(digests.encode()).hexdigest())
+    examples.set_int_custom_property("num_rows", counts.rows)

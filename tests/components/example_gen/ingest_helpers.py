@@ -1,0 +1,85 @@
+"""What the tests of the ingest share: running stock TFX's, and reading Examples back."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import components  # noqa: F401  # settles the environment before TensorFlow loads
+
+# What libraries say while they load is about their own versions; afterwards a warning is an error again.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from tfx.components.example_gen.csv_example_gen import executor as stock
+    from tfx.types import standard_artifacts
+
+    from components.example_gen.artifacts import RejectedRows
+    from components.example_gen.executor import Executor
+
+Splits = dict[str, Counter[bytes]]
+
+
+def run_executor(settings: dict[str, Any], folder: Path, span: int | None = None) -> tuple[Any, Any]:
+    """Runs our executor, relative paths being relative to `folder`, and returns its artifacts."""
+    outputs = folder / "outputs"
+    examples, rejected = standard_artifacts.Examples(), RejectedRows()
+    for artifact, name in ((examples, "examples"), (rejected, "rejected")):
+        artifact.uri = str(outputs / f"{name}-{len(list(outputs.glob('*')))}")
+        Path(artifact.uri).mkdir(parents=True)
+    properties = {"settings": json.dumps(settings), "base_dir": str(folder), "span": span, "fingerprint": ""}
+    Executor().Do({}, {"examples": [examples], "rejected_rows": [rejected]}, properties)
+    return examples, rejected
+
+
+def read_splits(examples: Any) -> Splits:
+    """Returns each split's Examples, in their deterministic form, with how often each occurs."""
+    import tensorflow as tf
+
+    splits = {}
+    for split in json.loads(examples.split_names):
+        files = sorted(map(str, Path(examples.uri, f"Split-{split}").iterdir()))
+        records = tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator()
+        splits[split] = Counter(canonical(record) for record in records)
+    return splits
+
+
+def canonical(record: bytes) -> bytes:
+    """Returns a serialized Example with its features in the order of their names."""
+    import tensorflow as tf
+
+    return tf.train.Example.FromString(record).SerializeToString(deterministic=True)
+
+
+def rows(examples: Any) -> list[dict[str, list[Any]]]:
+    """Returns all Examples of all splits as plain values, sorted; a feature without a list is absent."""
+    import tensorflow as tf
+
+    found = []
+    for counter in read_splits(examples).values():
+        for record in counter.elements():
+            features = tf.train.Example.FromString(record).features.feature
+            kinds = {name: feature.WhichOneof("kind") for name, feature in features.items()}
+            found.append({n: list(getattr(features[n], kind).value) for n, kind in sorted(kinds.items()) if kind})
+    return sorted(found, key=repr)
+
+
+def stock_splits(folder: Path, outputs: Path) -> Splits:
+    """Runs TFX's CsvExampleGen over the CSV files of a folder, in memory, and returns its splits."""
+    from tfx.components.example_gen import utils
+    from tfx.utils import proto_utils
+
+    examples = standard_artifacts.Examples()
+    examples.uri = str(outputs)
+    input_config = utils.make_default_input_config()
+    properties = {
+        "input_base": str(folder),
+        "input_config": proto_utils.proto_to_json(input_config),
+        "output_config": proto_utils.proto_to_json(utils.make_default_output_config(input_config)),
+        "output_data_format": 6,
+        "output_file_format": 5,
+    }
+    stock.Executor().Do({}, {"examples": [examples]}, properties)
+    return read_splits(examples)
