@@ -2,9 +2,9 @@
 
     python benchmarks/ingest.py            # about four minutes on two cores
 
-The data are the Chicago taxi trips that come with TFX, repeated 20 times (300,040 rows). Each executor runs in a process
-of its own, in memory; imports do not count. Prints the seconds of each, their ratio, whether both wrote the same Examples
-to the same splits, and how much more memory (peak resident set) ours takes for ten times the rows.
+The data are the Chicago taxi trips that come with TFX, repeated 20 times (300,040 rows). Each executor runs in a
+process of its own, in memory; imports do not count. Prints the seconds of each, their ratio, whether both wrote equal
+Examples to each split, and how much more memory (peak resident set) ours takes for ten times the rows.
 """
 
 from __future__ import annotations
