@@ -45,7 +45,12 @@ def build(
         enable_cache: Whether nodes may take their results from earlier runs.
     """
     settings = recipe.settings
-    example_gen = ExampleGen(settings=settings.data, base_dir=str(PROJECT_ROOT), span=span)
+    example_gen = ExampleGen(
+        settings=settings.data,
+        base_dir=str(PROJECT_ROOT),
+        span=span,
+        fingerprint=fingerprints["ExampleGen"].to_json(),
+    )
     examples = example_gen.outputs["examples"]
 
     statistics_gen = StatisticsGen(examples=examples)

@@ -81,7 +81,8 @@ def _run(request: Request) -> None:
     from components.example_gen import files
     from pipeline import dag, runner
 
-    logging.set_verbosity(logging.INFO)
+    # TFX logs whole protos at INFO; what a user needs to read starts at WARNING.
+    logging.set_verbosity(logging.WARNING)
     chosen = recipe.load(request.recipe, request.overrides)
     environment = environments.load(request.environment)
     inputs = files.resolve(chosen.settings.data, PROJECT_ROOT)

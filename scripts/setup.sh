@@ -37,12 +37,15 @@ find_uv() {
 }
 
 uv=$(find_uv) || fail "found neither uv nor a Python 3 with venv and pip to install it with; install Python 3.10 and try again."
-python=$("$uv" python find 3.10 2>/dev/null) || python=3.10
 
 echo "setup: making $venv from requirements.lock (about 3 GB, once)"
-"$uv" venv --quiet --clear --python "$python" "$venv" 2>/dev/null ||
-  fail "Millrace needs Python 3.10; found $(python3 --version 2>&1 | head -n 1). Install Python 3.10 (python3.10 in the PATH, pyenv install 3.10, or uv python install 3.10) and try again."
-"$uv" pip install --quiet --python "$venv/bin/python" --require-hashes -r requirements.lock
+if ! "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 10))' >/dev/null 2>&1; then
+  # Asked for by path where one is found, for a version manager's shim may be in the way of the name.
+  python=$("$uv" python find --system 3.10 2>/dev/null) || python=3.10
+  "$uv" venv --quiet --clear --python "$python" "$venv" 2>/dev/null ||
+    fail "Millrace needs Python 3.10; found $(python3 --version 2>&1 | head -n 1). Install Python 3.10 (python3.10 in the PATH, pyenv install 3.10, or uv python install 3.10) and try again."
+fi
+"$uv" pip sync --quiet --python "$venv/bin/python" --require-hashes requirements.lock
 "$uv" pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation -e .
 # Compiled here once, or the first run would pay for it.
 "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null 2>&1 || true
