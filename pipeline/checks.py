@@ -53,7 +53,8 @@ def _check_user_code(recipe: Recipe) -> None:
         except SyntaxError as error:
             raise SettingsError(f"{path}:{error.lineno}: {error.msg}.", "Mend the syntax on that line.") from error
         # Any assignment or import may bind the name, so only a module with neither is surely without it.
-        names = {getattr(node, "name", None) or getattr(node, "id", None) for node in ast.walk(tree)}
+        attributes = ("asname", "name", "id")
+        names = {getattr(node, attribute, None) for node in ast.walk(tree) for attribute in attributes}
         for function in functions:
             if function not in names:
                 raise SettingsError(f"{path} has no function {function}.", f"Define {function} in it.")

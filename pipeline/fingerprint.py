@@ -66,7 +66,7 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
     return {
         "ExampleGen": Fingerprint(
             settings=_flat({"data": settings.data}) | {"data.span": inputs.span},
-            code=_code("components.example_gen.executor"),
+            code=_code("components.example_gen.component"),
             packages=_packages("pyarrow", "tfx-bsl"),
             files=input_digests,
         ),
@@ -90,7 +90,7 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
         ),
         "Evaluator": Fingerprint(
             settings=_flat({"evaluator": settings.evaluator, "label": settings.label}),
-            code=_code("components.evaluation.executor"),
+            code=_code("components.evaluation.component"),
             packages=_packages("tensorflow", "tensorflow-model-analysis"),
         ),
         "Pusher": Fingerprint(settings=_flat({"pusher": settings.pusher}) | serving, code=_code("components.pusher")),

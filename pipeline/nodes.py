@@ -6,6 +6,9 @@ import difflib
 
 from components.errors import SettingsError
 
+BASELINE_NODE = "BaselineModel"
+"""Looks up the model to compare with; it does no work of its own and is never cached."""
+
 NODES = (
     "ExampleGen",
     "StatisticsGen",
@@ -14,7 +17,7 @@ NODES = (
     "DataGate",
     "Transform",
     "Trainer",
-    "BaselineModel",
+    BASELINE_NODE,
     "Evaluator",
     "Pusher",
 )

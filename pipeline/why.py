@@ -9,6 +9,7 @@ from typing import Any
 from components.errors import MillraceError
 from metadata.store import NodeRun, Store
 from pipeline.fingerprint import PROPERTY, Fingerprint
+from pipeline.nodes import BASELINE_NODE, NODES
 
 SECTIONS = {"settings": "setting", "code": "code of", "packages": "package", "files": "contents of"}
 MAX_NAMED = 3
@@ -24,14 +25,23 @@ def explain(store: Store, pipeline: str, node: str) -> str:
     if not history:
         raise MillraceError(f"{node} of {pipeline} has not run yet.", f"Run it with `millrace run {pipeline}`.")
     latest, earlier = history[0], history[1:]
+    if node == BASELINE_NODE:
+        return f"{node} runs every time: it looks up the latest blessed model to compare with."
     if latest.state == "CACHED":
         origin = _origin(store, latest)
+        if _taken_over(latest):
+            return f"{node} was taken from run {origin} as it was: the run began after it (--from)."
         return f"{node} was cached: its inputs, settings, code and packages are those of run {origin}."
     verb = {"COMPLETE": "ran", "FAILED": "ran and failed", "CANCELED": "was stopped"}.get(latest.state, "is running")
-    previous = next((record for record in earlier if record.succeeded), None)
+    previous = next((record for record in earlier if record.succeeded and not _taken_over(record)), None)
     if previous is None:
         return f"{node} {verb} because it had never run to its end before."
     return f"{node} {verb} because {_difference(store, pipeline, latest, previous)}."
+
+
+def _taken_over(record: NodeRun) -> bool:
+    """Whether a partial run used the node's earlier result; such a record holds neither inputs nor a fingerprint."""
+    return record.state == "CACHED" and PROPERTY not in record.properties
 
 
 def _difference(store: Store, pipeline: str, latest: NodeRun, previous: NodeRun) -> str:
@@ -79,16 +89,7 @@ def _new_inputs(store: Store, latest: NodeRun, previous: NodeRun) -> list[tuple[
 
 def _producer_reason(store: Store, pipeline: str, name: str, artifact_id: int) -> str:
     producer = store.producer(artifact_id)
-    for node in (
-        "ExampleGen",
-        "StatisticsGen",
-        "SchemaGen",
-        "ExampleValidator",
-        "DataGate",
-        "Transform",
-        "Trainer",
-        "Evaluator",
-    ):
+    for node in NODES:
         if any(record.id == producer for record in store.history(pipeline, node)):
             return f"its input {name} is new: {node} ran before it"
     return f"its input {name} is new"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -15,6 +15,9 @@ from components.settings import Settings
 
 Model = TypeVar("Model", bound=Settings)
 KeyPath = tuple[str | int, ...]
+
+ANY = "<name>"
+"""Stands in a key path for a name of the user's own choosing."""
 
 
 def load(model: type[Model], path: Path, overrides: Sequence[str] = ()) -> Model:
@@ -107,32 +110,40 @@ def _explain(model: type[BaseModel], mistake: dict[str, Any], origins: dict[KeyP
         return f"{where}: unknown key {key}.{_suggest(model, key_path)}"
     if mistake["type"] == "missing":
         return f"{where}: {key} is missing; every {path.name} needs it."
-    problem = mistake["msg"].removeprefix("Value error, ")
-    problem = problem[:1].lower() + problem[1:]
+    # Our own validators' messages stand as they were written; pydantic's begin with a capital.
+    ours = mistake["type"] == "value_error"
+    message: str = mistake["msg"]
+    problem = message.removeprefix("Value error, ") if ours else message[:1].lower() + message[1:]
     received = mistake["input"]
     shown = "" if isinstance(received, dict) or "received" in problem else f"; received {received!r}"
     return f"{where}: {key + ': ' if key else ''}{problem}{shown}."
 
 
 def _suggest(model: type[BaseModel], key_path: KeyPath) -> str:
-    known = {_dotted(found): found for found in _known_keys(model, ())}
-    wanted = _dotted(key_path)
-    siblings = [name for name, found in known.items() if found[:-1] == key_path[:-1]]
-    same_name = [name for name, found in known.items() if found[-1] == key_path[-1]]
-    near = difflib.get_close_matches(wanted, siblings, n=1, cutoff=0.6) or same_name
-    near = near or difflib.get_close_matches(wanted, list(known), n=1, cutoff=0.6)
-    if near:
-        return f" Did you mean {near[0]}?"
-    return f" Known here: {', '.join(sorted(siblings))}." if siblings else ""
+    *section, wanted = key_path
+    known = _known_keys(model, ())
+    here = sorted(str(found[-1]) for found in known if _fits(found[:-1], section))
+    if near := difflib.get_close_matches(str(wanted), here, n=1):
+        return f" Did you mean {_dotted((*section, near[0]))}?"
+    elsewhere = {str(found[-1]): _dotted(found) for found in known}
+    if near := difflib.get_close_matches(str(wanted), elsewhere, n=1):
+        return f" Did you mean {elsewhere[near[0]]}?"
+    return f" Known here: {', '.join(here)}." if here else ""
+
+
+def _fits(pattern: KeyPath, section: Sequence[str | int]) -> bool:
+    same_depth = len(pattern) == len(section)
+    return same_depth and all(ours in (ANY, theirs) for ours, theirs in zip(pattern, section, strict=True))
 
 
 def _known_keys(model: type[BaseModel], prefix: KeyPath) -> list[KeyPath]:
     keys: list[KeyPath] = []
     for name, field in model.model_fields.items():
         keys.append((*prefix, name))
+        chosen = (ANY,) if get_origin(field.annotation) is dict else ()
         for annotation in (field.annotation, *get_args(field.annotation)):
             if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-                keys.extend(_known_keys(annotation, (*prefix, name)))
+                keys.extend(_known_keys(annotation, (*prefix, name, *chosen)))
     return keys
 
 

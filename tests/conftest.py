@@ -1,0 +1,98 @@
+"""Fixtures that tests of several rooms share."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from store_builder import StoreBuilder
+
+from pipeline import checks, environment, fingerprint, local, recipe, worker
+from pipeline.environment import Environment
+
+PROJECT = Path(__file__).resolve().parent.parent
+MODULES_WITH_ROOT = (checks, environment, fingerprint, local, recipe, worker)
+
+DATA = "fare,tips,company\n1.0,0.5,Blue\n2.0,,Red\n"
+RECIPE = """\
+description: is it big?
+data:
+  path: data.csv
+label: big
+trainer:
+  epochs: 1
+  batch_size: 2
+evaluator:
+  metrics:
+    AUC: {lower_bound: 0.5}
+"""
+SCHEMA = """\
+feature { name: "fare" type: FLOAT presence { min_fraction: 1.0 min_count: 1 } }
+feature { name: "tips" type: FLOAT }
+"""
+FEATURES = "def preprocessing_fn(inputs):\n    return inputs\n"
+MODEL = """\
+from components.trainer import features
+
+
+def build_model(inputs, params):
+    # A comment.
+    return inputs
+
+
+def compile_arguments(params):
+    return {}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of its own: our components, and the two recipes `small` and `other` over a few rows of data.csv."""
+    root = tmp_path / "project"
+    shutil.copytree(PROJECT / "components", root / "components", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PROJECT / "environments", root / "environments")
+    (root / "data.csv").write_text(DATA)
+    (root / "recipes").mkdir()
+    (root / "recipes" / "__init__.py").touch()
+    for name in ("small", "other"):
+        folder, schema = root / "recipes" / name, root / "schemas" / name / "schema.pbtxt"
+        folder.mkdir()
+        schema.parent.mkdir(parents=True)
+        schema.write_text(SCHEMA)
+        (folder / "__init__.py").touch()
+        for file, text in (("recipe.yaml", RECIPE), ("features.py", FEATURES), ("model.py", MODEL)):
+            (folder / file).write_text(text)
+    for module in MODULES_WITH_ROOT:
+        monkeypatch.setattr(module, "PROJECT_ROOT", root)
+    return root
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Environment:
+    """An environment whose paths all lie in the test's own folder."""
+    return Environment(
+        metadata_store={"sqlite": tmp_path / "metadata.sqlite"},
+        pipeline_root=tmp_path / "pipelines",
+        serving_root=tmp_path / "serving",
+        log_root=tmp_path / "logs",
+    )
+
+
+@pytest.fixture
+def builder(places: Environment) -> StoreBuilder:
+    """Writes runs into the metadata store of `places`."""
+    return StoreBuilder(places.metadata_path, places.pipeline_root)
+
+
+@pytest.fixture
+def edit(project: Path) -> Callable[[str, str, str], None]:
+    """Replaces text in a file of `project`: `edit(path, old, new)`."""
+
+    def replace(path: str, old: str, new: str) -> None:
+        text = (project / path).read_text()
+        assert old in text
+        (project / path).write_text(text.replace(old, new))
+
+    return replace

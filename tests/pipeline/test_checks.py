@@ -1,0 +1,113 @@
+"""What is found to be wrong before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from components.errors import DataError, MillraceError, SettingsError
+from pipeline import checks, local, recipe
+
+Edit = Callable[[str, str, str], None]
+HERE = "recipes/small"
+
+
+def mistake(kind: type[MillraceError], *overrides: str) -> str:
+    with pytest.raises(kind) as caught:
+        local.check(recipe.load("small", overrides))
+    return str(caught.value)
+
+
+def test_a_sound_recipe_passes_and_its_files_are_found(project: Path) -> None:
+    assert local.check(recipe.load("small")).files == (project / "data.csv",)
+
+
+@pytest.mark.parametrize(
+    ("module", "functions"),
+    [("features.py", "preprocessing_fn"), ("model.py", "build_model and compile_arguments")],
+)
+def test_a_missing_module(project: Path, module: str, functions: str) -> None:
+    path = project / HERE / module
+    path.unlink()
+    assert mistake(SettingsError) == f"{path} does not exist.\nWrite it, with {functions}."
+
+
+@pytest.mark.parametrize(
+    ("module", "function"),
+    [("features.py", "preprocessing_fn"), ("model.py", "build_model"), ("model.py", "compile_arguments")],
+)
+def test_a_missing_function(project: Path, edit: Edit, module: str, function: str) -> None:
+    edit(f"{HERE}/{module}", f"def {function}(", "def other(")
+    path = project / HERE / module
+    assert mistake(SettingsError) == f"{path} has no function {function}.\nDefine {function} in it."
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from recipes.other.features import preprocessing_fn\n",
+        "from recipes.other.features import prepare as preprocessing_fn\n",
+        "preprocessing_fn = print\n",
+    ],
+)
+def test_a_function_may_be_imported_or_assigned(project: Path, source: str) -> None:
+    (project / HERE / "features.py").write_text(source)
+    checks.check(recipe.load("small"), local.check(recipe.load("small")))
+
+
+def test_a_syntax_error_names_the_line(project: Path, edit: Edit) -> None:
+    edit(f"{HERE}/features.py", "return inputs", "return (inputs")
+    path = project / HERE / "features.py"
+    assert mistake(SettingsError) == f"{path}:2: '(' was never closed.\nMend the syntax on that line."
+
+
+def test_a_column_that_the_schema_requires(project: Path, edit: Edit) -> None:
+    edit("data.csv", "fare", "price")
+    assert mistake(DataError) == (
+        f"{project / 'data.csv'} lacks columns that schemas/small/schema.pbtxt requires: fare; "
+        "it has price, tips, company.\nAdd them to the data, or make them optional in the schema."
+    )
+
+
+def test_an_optional_column_may_be_missing(project: Path, edit: Edit) -> None:
+    edit("data.csv", "tips", "gratuity")
+    local.check(recipe.load("small"))
+
+
+def test_a_schema_that_is_none(project: Path, edit: Edit) -> None:
+    edit("schemas/small/schema.pbtxt", 'name: "tips"', 'nam: "tips"')
+    assert mistake(SettingsError).startswith("schemas/small/schema.pbtxt:2: not a schema: ")
+
+
+def test_without_a_curated_schema_no_column_is_required(project: Path, edit: Edit) -> None:
+    (project / "schemas" / "small" / "schema.pbtxt").unlink()
+    edit("data.csv", "fare", "price")
+    local.check(recipe.load("small"))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("evaluator.slices=[tips, compny]", "evaluator.slices.1: {data} has no column 'compny'. Did you mean company?"),
+        (
+            "evaluator.slices=[[tips, zzz]]",
+            "evaluator.slices.0: {data} has no column 'zzz'. There are: fare, tips, company.",
+        ),
+        ("data.split_by=fares", "data.split_by: {data} has no column 'fares'. Did you mean fare?"),
+        (
+            "data.splits={train: 2, test: 1}",
+            "data.splits has no 'eval'; received train, test.\n"
+            "The Trainer learns from `train`, the Evaluator judges on `eval`: name both.",
+        ),
+        (
+            "data.splits={eval: 1}",
+            "data.splits has no 'train'; received eval.\n"
+            "The Trainer learns from `train`, the Evaluator judges on `eval`: name both.",
+        ),
+    ],
+)
+def test_a_setting_that_does_not_fit_the_data(project: Path, override: str, message: str) -> None:
+    expected = f"{project / HERE / 'recipe.yaml'}: {message.format(data=project / 'data.csv')}"
+    assert mistake(SettingsError, override) == expected
