@@ -77,8 +77,8 @@ def _metrics_table(evaluation: dict[str, Any]) -> Table:
     for metric in evaluation["metrics"]:
         bars = _bars(metric["bar"])
         verdict = Text("passed", style="green") if metric["passed"] else Text("missed", style="bold red")
-        baseline = "" if metric["baseline"] is None else f"{metric['baseline']:.4f}"
-        table.add_row(metric["name"], f"{metric['value']:.4f}", bars, baseline, verdict if bars else "")
+        baseline = "" if metric["baseline"] is None else _number(metric["baseline"])
+        table.add_row(metric["name"], _number(metric["value"]), bars, baseline, verdict if bars else "")
     return table
 
 
@@ -100,9 +100,12 @@ def _slices_table(slices: list[dict[str, Any]]) -> Table:
     for name in slices[0]["metrics"]:
         table.add_column(name, justify="right", header_style="dim")
     for entry in slices[:MAX_SLICES]:
-        values = ("-" if value is None else f"{value:.4f}" for value in entry["metrics"].values())
-        table.add_row(Text(entry["slice"]), f"{entry['rows']:,}", *values)
+        table.add_row(Text(entry["slice"]), f"{entry['rows']:,}", *map(_number, entry["metrics"].values()))
     return table
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
 
 
 def _table(title: str) -> Table:

@@ -58,7 +58,7 @@ class View:
             self._live.start()
             self._live.update(self._table({}, Path()), refresh=True)
         else:
-            self._console.print(self._title)
+            self._console.print(Text(self._title))
         return self
 
     def __exit__(
@@ -73,10 +73,12 @@ class View:
             self._live.update(self._table(node_runs, run_folder), refresh=True)
             return
         for node in self._nodes:
-            state = state_of(node_runs.get(node))
-            if state != self._shown.get(node, "waiting"):
+            record = node_runs.get(node)
+            state = state_of(record)
+            # Without a record, too, where it had one: the store was busy at this look.
+            if record and state != self._shown.get(node):
                 self._shown[node] = state
-                elapsed = _elapsed(node_runs[node]) if state != "running" else ""
+                elapsed = _elapsed(record) if state != "running" else ""
                 self._console.print(f"  {node:<17} {state:<8} {elapsed:>7}", highlight=False)
 
     def _table(self, node_runs: Mapping[str, NodeRun], run_folder: Path) -> Group:

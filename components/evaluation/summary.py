@@ -46,7 +46,13 @@ def summarize(evaluation_path: str, settings: EvaluatorSettings) -> dict[str, An
 
 
 def _judged(name: str, value: float, bar: MetricBar, baseline: float | None, passed: bool) -> dict[str, Any]:
-    return {"name": name, "value": value, "baseline": baseline, "passed": passed, "bar": bar.model_dump()}
+    return {
+        "name": name,
+        "value": _defined(value),
+        "baseline": _defined(baseline),
+        "passed": passed,
+        "bar": bar.model_dump(),
+    }
 
 
 def _slices(metrics: dict[tuple[Any, ...], dict[str, float]], settings: EvaluatorSettings) -> list[dict[str, Any]]:
@@ -54,8 +60,7 @@ def _slices(metrics: dict[tuple[Any, ...], dict[str, float]], settings: Evaluato
         {
             "slice": " and ".join(f"{feature}={_shown(value)}" for feature, value in key),
             "rows": int(values[ROWS_METRIC]),
-            # A slice with one class only has no AUC; NaN is not JSON.
-            "metrics": {name: None if math.isnan(values[name]) else values[name] for name in settings.metrics},
+            "metrics": {name: _defined(values[name]) for name in settings.metrics},
         }
         for key, values in metrics.items()
         if key and values[ROWS_METRIC] >= settings.min_slice_rows
@@ -78,6 +83,11 @@ def _metrics_by_slice(evaluation_path: str) -> dict[str, dict[tuple[Any, ...], d
 def _value(single: Any) -> Any:
     kind = single.WhichOneof("kind")
     return getattr(single, kind) if kind else None
+
+
+def _defined(value: float | None) -> float | None:
+    """None for NaN and infinity, which are not JSON: rows of one class only have no AUC."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _shown(value: Any) -> str:

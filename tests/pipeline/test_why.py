@@ -148,7 +148,7 @@ def test_outputs_that_are_gone(places: Environment, builder: StoreBuilder, tmp_p
 
 @pytest.fixture
 def partial(builder: StoreBuilder) -> StoreBuilder:
-    """A whole run `one`, then `--from Trainer` as `two`: TFX notes Transform as cached, without inputs or fingerprint."""
+    """A whole run `one`, then `--from Trainer` as `two`: Transform is noted as cached, without a fingerprint."""
     graph = builder.artifact("TransformGraph")
     builder.run("one")
     builder.node("Transform", "COMPLETE", BASE, {"examples": builder.artifact("Examples")}, {"transform_graph": graph})

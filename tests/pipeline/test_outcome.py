@@ -1,0 +1,143 @@
+"""The end of a run, as it is read and as it is shown."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from store_builder import StoreBuilder
+
+from metadata.store import Store
+from pipeline import outcome
+from pipeline.environment import Environment
+from pipeline.outcome import Result
+
+NO_BAR = {"lower_bound": None, "upper_bound": None, "max_loss": None, "direction": "higher_is_better"}
+
+
+def metric(name: str, value: float, passed: bool = True, baseline: float | None = None, **bar: float) -> dict[str, Any]:
+    return {"name": name, "value": value, "passed": passed, "baseline": baseline, "bar": {**NO_BAR, **bar}}
+
+
+def slice_of(name: str, rows: int, **metrics: float | None) -> dict[str, Any]:
+    return {"slice": name, "rows": rows, "metrics": metrics}
+
+
+def evaluation(*metrics: dict[str, Any], blessed: bool = True, slices: tuple[Any, ...] = ()) -> dict[str, Any]:
+    return {"blessed": blessed, "rows": 4967, "metrics": list(metrics), "slices": list(slices)}
+
+
+def shown(result: Result) -> list[list[str]]:
+    """The printed lines, each as its columns."""
+    file = io.StringIO()
+    outcome.show(Console(file=file, width=120), result)
+    return [
+        [cell for cell in line.split("  ") if cell.strip()] for line in file.getvalue().splitlines() if line.strip()
+    ]
+
+
+def cells(result: Result) -> list[list[str]]:
+    return [[cell.strip() for cell in row] for row in shown(result)]
+
+
+def test_a_run_without_an_evaluator_shows_nothing_and_missed_nothing() -> None:
+    result = Result(None, None)
+    assert result.good_enough
+    assert shown(result) == []
+
+
+def test_metrics_are_shown_against_their_bars() -> None:
+    result = Result(
+        evaluation(
+            metric("AUC", 0.94321, baseline=0.94, lower_bound=0.9, max_loss=0.01),
+            metric("Calibration", 1.01, lower_bound=0.9, upper_bound=1.1),
+            metric("Recall", 0.5),
+        ),
+        Path("/serving/taxi/17"),
+    )
+    assert result.good_enough
+    assert cells(result) == [
+        ["Evaluation on 4,967 rows"],
+        ["Metric", "Value", "Bar", "Baseline"],
+        ["AUC", "0.9432", "≥ 0.9, loses ≤ 0.01", "0.9400", "passed"],
+        ["Calibration", "1.0100", "≥ 0.9, ≤ 1.1", "passed"],
+        ["Recall", "0.5000"],
+        ["Pushed to", "/serving/taxi/17"],
+    ]
+
+
+def test_a_missed_bar_is_shown_and_the_model_is_not_pushed() -> None:
+    result = Result(evaluation(metric("AUC", 0.6, passed=False, lower_bound=0.9), blessed=False), None)
+    assert not result.good_enough
+    assert cells(result)[-2:] == [
+        ["AUC", "0.6000", "≥ 0.9", "missed"],
+        ["Not pushed: the model did not reach every bar."],
+    ]
+
+
+def test_a_blessed_model_that_no_pusher_saw_is_not_called_refused() -> None:
+    assert cells(Result(evaluation(metric("AUC", 0.95, lower_bound=0.9)), None))[-1][0] == "AUC"
+
+
+def test_a_metric_without_a_value() -> None:
+    result = Result(evaluation(metric("AUC", None, passed=False, lower_bound=0.9), blessed=False), None)  # type: ignore[arg-type]
+    assert ["AUC", "-", "≥ 0.9", "missed"] in cells(result)
+
+
+def test_slices_are_shown_as_they_are_written() -> None:
+    slices = (slice_of("company=[red] Blue", 3600, AUC=0.9, Recall=None), slice_of("company=", 40, AUC=0.5, Recall=1.0))
+    result = Result(evaluation(metric("AUC", 0.95), slices=slices), None)
+    assert cells(result)[-4:] == [
+        ["Slices"],
+        ["Slice", "Rows", "AUC", "Recall"],
+        ["company=[red] Blue", "3,600", "0.9000", "-"],
+        ["company=", "40", "0.5000", "1.0000"],
+    ]
+
+
+def test_only_the_largest_slices_are_shown() -> None:
+    slices = tuple(slice_of(f"hour={hour}", 100 - hour, AUC=0.5) for hour in range(15))
+    found = cells(Result(evaluation(metric("AUC", 0.95), slices=slices), None))
+    assert found[-2][0] == "hour=11"
+    assert found[-1] == ["… and 3 smaller slices"]
+
+
+def test_a_long_path_is_not_broken() -> None:
+    path = Path("/serving") / ("a" * 200)
+    assert cells(Result(evaluation(metric("AUC", 0.95)), path))[-1] == ["Pushed to", str(path)]
+
+
+@pytest.fixture
+def finished(places: Environment, builder: StoreBuilder, tmp_path: Path) -> StoreBuilder:
+    builder.run("one")
+    (tmp_path / "evaluation").mkdir()
+    (tmp_path / "evaluation" / "summary.json").write_text(json.dumps(evaluation(metric("AUC", 0.95))))
+    builder.node("Evaluator", outputs={"evaluation": builder.artifact("ModelEvaluation", tmp_path / "evaluation")})
+    return builder
+
+
+def read(places: Environment) -> Result:
+    store = Store.open_sqlite(places.metadata_path)
+    assert store is not None
+    return outcome.read(store, store.node_runs("small", "one"))
+
+
+def test_the_result_is_read_from_the_artifacts(places: Environment, finished: StoreBuilder) -> None:
+    pushed = finished.artifact("PushedModel", pushed=1, pushed_destination="/serving/small/17")
+    finished.node("Pusher", outputs={"pushed_model": pushed})
+    assert read(places) == Result(evaluation(metric("AUC", 0.95)), Path("/serving/small/17"))
+
+
+def test_a_model_that_was_not_blessed_has_no_destination(places: Environment, finished: StoreBuilder) -> None:
+    finished.node("Pusher", outputs={"pushed_model": finished.artifact("PushedModel", pushed=0)})
+    assert read(places).pushed_to is None
+
+
+def test_a_partial_run_may_have_neither(places: Environment, builder: StoreBuilder) -> None:
+    builder.run("one")
+    builder.node("Trainer")
+    assert read(places) == Result(None, None)
