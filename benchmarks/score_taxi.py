@@ -47,9 +47,11 @@ def main(stock: Path, ours: Path, result: Path) -> None:
 
 
 def eval_rows(example_gen: Path) -> list[bytes]:
-    """The serialized Examples of an ExampleGen's `eval` split, sorted."""
+    """The Examples of an ExampleGen's `eval` split, serialized in one canonical way and sorted."""
     files = [str(path) for path in example_gen.glob("examples/*/Split-eval/*")]
-    return sorted(tf.data.TFRecordDataset(files, compression_type="GZIP").as_numpy_iterator())
+    records = tf.data.TFRecordDataset(files, compression_type="GZIP").as_numpy_iterator()
+    # Stock writes the features of a row in an order that changes from process to process.
+    return sorted(tf.train.Example.FromString(record).SerializeToString(deterministic=True) for record in records)
 
 
 def load(pipeline_root: Path) -> Any:

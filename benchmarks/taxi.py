@@ -90,7 +90,8 @@ def _measure(folder: Path, console: Console, backwards: bool) -> Round:
 def _stock(folder: Path, logs: Path) -> dict[str, children.Timed]:
     folder.mkdir(parents=True)
     command = ["-m", "benchmarks.stock_taxi", str(folder)]
-    return {"stock": children.run("stock", command, logs), "stock_again": children.run("stock-again", command, logs)}
+    # The second run has a blessed model to compare with, so it evaluates and pushes anew; only the third is all cached.
+    return {label: children.run(label, command, logs) for label in ("stock", "stock_again", "stock_cached")}
 
 
 def _ours(folder: Path, logs: Path) -> dict[str, children.Timed]:
