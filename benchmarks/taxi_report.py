@@ -101,7 +101,7 @@ def _times(result: dict[str, Any]) -> Table:
 
 
 def _spent(result: dict[str, Any]) -> Table:
-    table = _table("Where our fresh run's seconds go", "", "Wall")
+    table = _table("Ours, fresh, by part", "", "Wall")
     for part, seconds in result["spent"].items():
         table.add_row(part, f"{seconds:.1f}")
     return table
