@@ -28,7 +28,13 @@ WARM_UP = "from tfx import v1"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rounds", default=1, show_default=True, help="How often each is timed; medians are shown.")
+@click.option(
+    "--rounds",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="How often each is timed; medians are shown.",
+)
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the numbers to this file too.")
 @click.option("--keep", is_flag=True, help="Keep the temporary folder with logs and outputs.")
 def main(rounds: int, json_path: Path | None, keep: bool) -> None:

@@ -87,7 +87,7 @@ def show(console: Console, result: dict[str, Any]) -> None:
 def _about_auc(scores: dict[str, Any]) -> str:
     other = scores["auc_by_stock_label"]
     return (
-        f"AUC: both models on the {scores['rows']:,} rows that both kept for evaluation, against our label.\n"
+        f"AUC: both models on the {scores['rows']:,} rows that both kept for evaluation, against our label. "
         f"Stock's own label differs in {scores['labels_that_differ']} rows (no fare, or a tip of just 20 %); against "
         f"it stock has {other['stock']:.4f} and ours {other['ours']:.4f}."
     )
@@ -101,7 +101,7 @@ def _times(result: dict[str, Any]) -> Table:
 
 
 def _spent(result: dict[str, Any]) -> Table:
-    table = _table("Where our fresh run's seconds go", "", "Wall")
+    table = _table("Ours, fresh, by part", "", "Wall")
     for part, seconds in result["spent"].items():
         table.add_row(part, f"{seconds:.1f}")
     return table
