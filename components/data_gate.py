@@ -95,7 +95,8 @@ class DataGate(base_component.BaseComponent):
 
 def describe(findings: list[dict[str, Any]]) -> str:
     """The anomalies as text, a line each."""
-    lines = [f"The data do not look like their schema: {_counted(len(findings), 'anomaly', 'anomalies')}."]
+    noun = "anomaly" if len(findings) == 1 else "anomalies"
+    lines = [f"The data do not look like their schema: {len(findings)} {noun}."]
     for finding in findings:
         samples = f" e.g. {', '.join(finding['samples'])}" if finding["samples"] else ""
         lines.append(f"  {finding['feature']} ({finding['split']}): {finding['description']}{samples}")
@@ -145,9 +146,7 @@ def offending_values(rows: pa.RecordBatch, feature: schema_pb2.Feature, schema: 
     else:
         return []
     counts = sorted(pc.value_counts(values.filter(outside)).to_pylist(), key=lambda entry: -entry["counts"])
-    return [
-        f"{_shown(entry['values'])} in {_counted(entry['counts'], 'row', 'rows')}" for entry in counts[:MAX_SAMPLES]
-    ]
+    return [f"{_shown(entry['values'])} in {entry['counts']} rows" for entry in counts[:MAX_SAMPLES]]
 
 
 def _outside(values: pa.Array, domain: Any) -> pa.Array:
@@ -164,10 +163,6 @@ def _string_domain(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> li
         return list(feature.string_domain.value)
     shared = {domain.name: list(domain.value) for domain in schema.string_domain}
     return shared.get(feature.domain) if feature.domain else None
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
 
 
 def _shown(value: Any) -> str:
