@@ -95,7 +95,8 @@ class DataGate(base_component.BaseComponent):
 
 def describe(findings: list[dict[str, Any]]) -> str:
     """The anomalies as text, a line each."""
-    lines = [f"The data do not look like their schema: {len(findings)} anomalies."]
+    noun = "anomaly" if len(findings) == 1 else "anomalies"
+    lines = [f"The data do not look like their schema: {len(findings)} {noun}."]
     for finding in findings:
         samples = f" e.g. {', '.join(finding['samples'])}" if finding["samples"] else ""
         lines.append(f"  {finding['feature']} ({finding['split']}): {finding['description']}{samples}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -24,13 +25,18 @@ EXIT_NOT_GOOD_ENOUGH = 3
 EXIT_INTERRUPTED = 130
 
 DEFAULT_RECIPE = "taxi"
+DEFAULT_ENVIRONMENT = "local"
 
 RECIPE_ARGUMENT = click.argument("recipe_name", metavar="[RECIPE]", default=DEFAULT_RECIPE)
 SET_OPTION = click.option(
     "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a setting, e.g. trainer.batch_size=64."
 )
 ENVIRONMENT_OPTION = click.option(
-    "--env", "environment_name", default="local", show_default=True, help="A name under environments/, or a file."
+    "--env",
+    "environment_name",
+    default=DEFAULT_ENVIRONMENT,
+    show_default=True,
+    help="A name under environments/, or a file.",
 )
 
 
@@ -95,16 +101,16 @@ def run(
     try:
         finished = local.run(chosen, environment, request, inputs, view)
     except KeyboardInterrupt:
-        console.print(
-            f"Stopped. Nothing half done is left; go on with: {_command('run', recipe_name, *_sets(overrides))}"
-        )
+        click.echo(f"Stopped. Nothing half done is left; go on with: {_run_again(request)}")
         sys.exit(EXIT_INTERRUPTED)
     except NodeError as error:
-        raise NodeError(error.what, f"Go on:  {_command('run', recipe_name, *_sets(overrides))}") from error
-    _show_end(console, recipe_name, environment, finished)
+        raise NodeError(error.what, f"Go on:  {_run_again(request)}") from error
+    _show_end(console, request, environment, finished)
 
 
-def _show_end(console: Console, recipe_name: str, environment: environments.Environment, finished: local.Run) -> None:
+def _show_end(
+    console: Console, request: worker.Request, environment: environments.Environment, finished: local.Run
+) -> None:
     if not finished.new:
         console.print(f"Up to date: nothing changed since run {finished.id}.", highlight=False)
     store = Store.open_sqlite(environment.metadata_path)
@@ -113,12 +119,11 @@ def _show_end(console: Console, recipe_name: str, environment: environments.Envi
     if finished.new:
         console.print(f"Logs       {environment.log_root / finished.id}", highlight=False, soft_wrap=True)
     if not result.good_enough:
-        console.print(
-            f"Next       {_command('why', 'Trainer')}: what changed since the last good model", highlight=False
-        )
+        command = _command("why", "Trainer", "--recipe", request.recipe, *_environment(request.environment))
+        click.echo(f"Next       {command}: what changed since the last good model")
         sys.exit(EXIT_NOT_GOOD_ENOUGH)
     if result.pushed_to:
-        for heading, command in _next_commands(recipe_name, result.pushed_to):
+        for heading, command in _next_commands(request.recipe, result.pushed_to):
             console.print(f"{heading:<10} {command}", highlight=False, soft_wrap=True)
 
 
@@ -137,11 +142,12 @@ def _next_commands(recipe_name: str, pushed_to: Path) -> list[tuple[str, str]]:
 @reports_errors
 def why_command(node: str, recipe_name: str, environment_name: str) -> None:
     """Say in one sentence why NODE ran or was cached."""
-    environment = environments.load(environment_name)
-    store = Store.open_sqlite(environment.metadata_path)
+    chosen = recipe.load(recipe_name)
+    store = Store.open_sqlite(environments.load(environment_name).metadata_path)
     if store is None:
-        raise MillraceError(f"{recipe_name} has not run yet.", f"Run it with: {_command('run', recipe_name)}")
-    click.echo(why.explain(store, recipe.load(recipe_name).name, nodes.find(node)))
+        run_it = _command("run", recipe_name, *_environment(environment_name))
+        raise MillraceError(f"{recipe_name} has not run yet.", f"Run it with: {run_it}")
+    click.echo(why.explain(store, chosen.name, nodes.find(node)))
 
 
 @main.command()
@@ -162,12 +168,18 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
     click.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)
 
 
-def _sets(overrides: tuple[str, ...]) -> list[str]:
-    return [part for override in overrides for part in ("--set", override)]
+def _run_again(request: worker.Request) -> str:
+    sets = [part for override in request.overrides for part in ("--set", override)]
+    return _command("run", request.recipe, *sets, *_environment(request.environment))
+
+
+def _environment(name: str) -> list[str]:
+    return [] if name == DEFAULT_ENVIRONMENT else ["--env", name]
 
 
 def _command(*words: str) -> str:
-    return " ".join([_program("millrace"), *words])
+    """A command line that the user's shell reads as it is meant."""
+    return shlex.join([_program("millrace"), *words])
 
 
 def _program(name: str) -> str:

@@ -92,15 +92,16 @@ def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.R
     request_path = run_folder / "request.json"
     request_path.write_text(request.model_dump_json(indent=2), encoding="utf-8")
     environment.metadata_path.parent.mkdir(parents=True, exist_ok=True)
-    process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "pipeline.worker", str(request_path)],
-        cwd=PROJECT_ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=(run_folder / worker.WORKER_LOG).open("ab"),
-        # Its own group: Ctrl-C reaches this process first, which then ends the whole group.
-        start_new_session=True,
-    )
+    with (run_folder / worker.WORKER_LOG).open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "pipeline.worker", str(request_path)],
+            cwd=PROJECT_ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            # Its own group: Ctrl-C reaches this process first, which then ends the whole group.
+            start_new_session=True,
+        )
     try:
         with view:
             while process.poll() is None:

@@ -1,0 +1,47 @@
+"""Fixtures of tests that run a pipeline without TFX."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from pipeline import local, nodes, progress, recipe, worker
+from pipeline.environment import Environment
+from pipeline.recipe import Recipe
+
+RunSmall = Callable[..., local.Run]
+
+
+@pytest.fixture
+def small(project: object) -> Recipe:
+    """The recipe `small` of `project`."""
+    return recipe.load("small")
+
+
+@pytest.fixture
+def run_small(small: Recipe, places: Environment) -> RunSmall:
+    """Runs `small` in `places`: `run_small(force=True)`; the keywords are a request's."""
+
+    def run(**changes: object) -> local.Run:
+        whole = {"recipe": "small", "overrides": (), "environment": "local", "run_id": "small-1", "span": None}
+        view = progress.View(Console(file=io.StringIO()), "small", nodes.NODES)
+        request = worker.Request.model_validate(whole | changes)
+        return local.run(small, places, request, local.check(small), view)
+
+    return run
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the runs for which a worker would have been started; none is."""
+    seen: list[str] = []
+
+    def start(_recipe: Recipe, _places: Environment, request: worker.Request, _view: progress.View) -> local.Run:
+        seen.append(request.run_id)
+        return local.Run(request.run_id, {}, new=True)
+
+    monkeypatch.setattr(local, "_start_and_watch", start)
+    return seen

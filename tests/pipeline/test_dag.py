@@ -1,0 +1,119 @@
+"""The pipeline as TFX will run it: the compiled DAG of the taxi recipe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tfx.dsl.compiler.compiler import Compiler
+
+from components.example_gen import files
+from pipeline import dag, fingerprint, nodes, recipe
+from pipeline.environment import Environment
+from pipeline.fingerprint import Fingerprint
+from pipeline.recipe import PROJECT_ROOT
+
+UPSTREAM = {
+    "ExampleGen": set(),
+    "StatisticsGen": {"ExampleGen"},
+    "SchemaGen": set(),
+    "ExampleValidator": {"StatisticsGen", "SchemaGen"},
+    "DataGate": {"ExampleGen", "SchemaGen", "ExampleValidator"},
+    "Transform": {"ExampleGen", "SchemaGen", "DataGate"},
+    "Trainer": {"Transform"},
+    "BaselineModel": {"Trainer"},
+    "Evaluator": {"ExampleGen", "Trainer", "BaselineModel"},
+    "Pusher": {"Trainer", "Evaluator"},
+}
+
+Compiled = tuple[Any, dict[str, Fingerprint]]
+
+
+@pytest.fixture(scope="module")
+def places_of_module(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    folder = tmp_path_factory.mktemp("places")
+    paths = {name: folder / name for name in ("pipeline_root", "serving_root", "log_root")}
+    return Environment(metadata_store={"sqlite": folder / "metadata.sqlite"}, **paths)
+
+
+def compiled(places: Environment, *overrides: str, enable_cache: bool = True) -> Compiled:
+    taxi = recipe.load("taxi", overrides)
+    prints = fingerprint.fingerprints(taxi, places, files.resolve(taxi.settings.data, PROJECT_ROOT))
+    return Compiler().compile(dag.build(taxi, places, prints, None, enable_cache)), prints
+
+
+@pytest.fixture(scope="module")
+def taxi(places_of_module: Environment) -> Compiled:
+    return compiled(places_of_module)
+
+
+def by_id(taxi: Compiled) -> dict[str, Any]:
+    return {node.pipeline_node.node_info.id: node.pipeline_node for node in taxi[0].nodes}
+
+
+def properties(node: Any) -> dict[str, Any]:
+    values = {name: p.field_value for name, p in node.parameters.parameters.items()}
+    return {name: getattr(value, value.WhichOneof("value")) for name, value in values.items()}
+
+
+def test_the_nodes_are_those_that_users_can_name_in_the_same_order(
+    places: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taxi = recipe.load("taxi")
+    prints = fingerprint.fingerprints(taxi, places, files.resolve(taxi.settings.data, PROJECT_ROOT))
+    # TFX's Pipeline would sort them.
+    monkeypatch.setattr(dag.tfx_pipeline, "Pipeline", lambda **arguments: arguments["components"])
+    assert tuple(node.id for node in dag.build(taxi, places, prints, None)) == nodes.NODES
+
+
+def test_every_node_comes_after_those_it_needs(taxi: Compiled) -> None:
+    found = by_id(taxi)
+    assert {node: set(found[node].upstream_nodes) for node in found} == UPSTREAM
+    for node, needed in UPSTREAM.items():
+        assert all(nodes.NODES.index(other) < nodes.NODES.index(node) for other in needed)
+
+
+def test_every_fingerprint_is_a_part_of_its_nodes_cache_key(taxi: Compiled) -> None:
+    found, prints = by_id(taxi), taxi[1]
+    assert set(found) - set(prints) == {nodes.BASELINE_NODE}
+    for node, wanted in prints.items():
+        assert properties(found[node])[fingerprint.PROPERTY] == wanted.to_json(), node
+
+
+def test_settings_reach_their_nodes(places_of_module: Environment) -> None:
+    overrides = ("gate.on_anomaly=warn", "pusher.keep_versions=2", "trainer.batch_size=7", "data.split_by=company")
+    found = by_id(compiled(places_of_module, *overrides))
+    assert properties(found["DataGate"])["on_anomaly"] == "warn"
+    assert properties(found["Pusher"])["keep_versions"] == 2
+    assert properties(found["Pusher"])["base_directory"] == str(places_of_module.serving_root / "taxi")
+    custom = json.loads(properties(found["Trainer"])["custom_config"])
+    assert (custom["trainer"]["batch_size"], custom["label"]) == (7, "big_tip")
+    assert custom["model_module"] == "recipes.taxi.model"
+    assert json.loads(properties(found["ExampleGen"])["settings"])["split_by"] == "company"
+    assert properties(found["Transform"])["preprocessing_fn"] == "recipes.taxi.features.preprocessing_fn"
+
+
+def test_without_the_cache_every_node_runs(taxi: Compiled, places_of_module: Environment) -> None:
+    forced = by_id(compiled(places_of_module, enable_cache=False))
+    for node, cached in by_id(taxi).items():
+        if node != nodes.BASELINE_NODE:
+            assert cached.execution_options.caching_options.enable_cache, node
+            assert not forced[node].execution_options.caching_options.enable_cache, node
+
+
+def test_a_recipe_without_a_schema_infers_one(project: Path, places: Environment) -> None:
+    (project / "schemas" / "small" / "schema.pbtxt").unlink()
+    small = recipe.load("small")
+    prints = fingerprint.fingerprints(small, places, files.resolve(small.settings.data, project))
+    found = {node.id: node for node in dag.build(small, places, prints, None).components}
+    assert set(found["SchemaGen"].inputs) == {"statistics"}
+    assert set(found) == set(nodes.NODES)
+
+
+def test_the_pipeline_is_kept_where_the_environment_says(taxi: Compiled, places_of_module: Environment) -> None:
+    intermediate = taxi[0]
+    assert intermediate.pipeline_info.id == "taxi"
+    root = intermediate.runtime_spec.pipeline_root.runtime_parameter.default_value
+    assert root.string_value == str(places_of_module.pipeline_root / "taxi")

@@ -1,0 +1,126 @@
+"""When a run has nothing to do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from store_builder import StoreBuilder
+
+from components.example_gen import files
+from metadata.store import Store
+from pipeline import fingerprint, local, nodes
+from pipeline.environment import Environment
+from pipeline.fingerprint import Fingerprint
+from pipeline.recipe import Recipe
+
+Prints = dict[str, Fingerprint]
+
+
+@pytest.fixture
+def prints(project: Path, places: Environment, small: Recipe) -> Prints:
+    return fingerprint.fingerprints(small, places, files.resolve(small.settings.data, project))
+
+
+@pytest.fixture
+def pushed(tmp_path: Path) -> Path:
+    folder = tmp_path / "serving" / "small" / "17"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def whole_run(builder: StoreBuilder, prints: Prints, run_id: str, pushed: Path, state: str = "COMPLETE") -> None:
+    """A run in which every node came to its end, the Trainer with `state`."""
+    builder.run(run_id)
+    for node in nodes.NODES:
+        properties = {"pushed_destination": str(pushed)} if node == "Pusher" else {}
+        output = builder.artifact(f"{node}Output", **properties)
+        builder.node(node, state if node == "Trainer" else "COMPLETE", prints.get(node), outputs={"output": output})
+
+
+def outputs_of(places: Environment, run_id: str, node: str) -> Path:
+    store = Store.open_sqlite(places.metadata_path)
+    assert store is not None
+    return Path(store.outputs(store.node_runs("small", run_id)[node].id)["output"][0].uri)
+
+
+def test_nothing_is_up_to_date_without_a_store(small: Recipe, places: Environment, prints: Prints) -> None:
+    assert local.up_to_date(small, places, prints) is None
+
+
+def test_nothing_is_up_to_date_before_the_first_run(
+    small: Recipe, places: Environment, prints: Prints, builder: StoreBuilder
+) -> None:
+    assert local.up_to_date(small, places, prints) is None
+
+
+@pytest.mark.parametrize("state", ["COMPLETE", "CACHED"])
+def test_a_whole_run_is_up_to_date(
+    small: Recipe, places: Environment, prints: Prints, builder: StoreBuilder, pushed: Path, state: str
+) -> None:
+    whole_run(builder, prints, "one", pushed, state)
+    found = local.up_to_date(small, places, prints)
+    assert found is not None
+    assert (found.id, found.new) == ("one", False)
+    assert set(found.nodes) == set(nodes.NODES)
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELED", "RUNNING"])
+def test_a_node_that_did_not_succeed_must_run_again(
+    small: Recipe, places: Environment, prints: Prints, builder: StoreBuilder, pushed: Path, state: str
+) -> None:
+    whole_run(builder, prints, "one", pushed, state)
+    assert local.up_to_date(small, places, prints) is None
+
+
+@pytest.mark.parametrize("node", ["ExampleGen", "Trainer", "Pusher"])
+def test_another_fingerprint_must_run_again(
+    small: Recipe, places: Environment, prints: Prints, builder: StoreBuilder, pushed: Path, node: str
+) -> None:
+    whole_run(builder, prints, "one", pushed)
+    assert local.up_to_date(small, places, {**prints, node: Fingerprint(settings={"a": 1})}) is None
+
+
+def test_outputs_that_are_gone_must_be_made_again(
+    small: Recipe, places: Environment, prints: Prints, builder: StoreBuilder, pushed: Path
+) -> None:
+    whole_run(builder, prints, "one", pushed)
+    shutil.rmtree(outputs_of(places, "one", "Transform"))
+    assert local.up_to_date(small, places, prints) is None
+
+
+def test_a_pushed_model_that_is_gone_must_be_pushed_again(
+    small: Recipe, places: Environment, prints: Prints, builder: StoreBuilder, pushed: Path
+) -> None:
+    whole_run(builder, prints, "one", pushed)
+    pushed.rmdir()
+    assert local.up_to_date(small, places, prints) is None
+
+
+def test_only_the_latest_run_counts(
+    small: Recipe, places: Environment, prints: Prints, builder: StoreBuilder, pushed: Path
+) -> None:
+    whole_run(builder, prints, "one", pushed)
+    builder.run("two")
+    builder.node("ExampleGen", "COMPLETE", prints["ExampleGen"])
+    assert local.up_to_date(small, places, prints) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "starts"),
+    [({}, False), ({"force": True}, True), ({"from_node": "Trainer"}, True), ({"to_node": "Trainer"}, True)],
+)
+def test_what_is_up_to_date_is_run_only_when_told_to(
+    prints: Prints,
+    builder: StoreBuilder,
+    pushed: Path,
+    run_small: Callable[..., local.Run],
+    started: list[str],
+    changes: dict[str, object],
+    starts: bool,
+) -> None:
+    whole_run(builder, prints, "one", pushed)
+    found = run_small(**changes)
+    assert (found.new, len(started)) == (starts, int(starts))

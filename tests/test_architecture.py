@@ -1,0 +1,96 @@
+"""Who may import whom, and what must not be imported where."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+MAY_IMPORT = {
+    "pipeline": {"components", "recipes", "metadata"},
+    "recipes": {"components"},
+    "components": set(),
+    "metadata": set(),
+    "serving": set(),
+}
+OURS = {*MAY_IMPORT, "tests", "benchmarks"}
+HEAVY = {
+    "apache_beam",
+    "kfp",
+    "tensorflow",
+    "tensorflow_data_validation",
+    "tensorflow_model_analysis",
+    "tensorflow_transform",
+    "tf_keras",
+    "tfx",
+    "tfx_bsl",
+}
+# Loaded by the worker alone, which needs TFX anyway.
+MAY_LOAD_TFX = {"pipeline/dag.py", "pipeline/runner.py"}
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((PROJECT / package).rglob("*.py"))
+
+
+def imported(nodes: Iterator[ast.AST] | list[ast.stmt]) -> set[str]:
+    """The modules that import statements among these nodes name; relative ones stay in their package."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            found.add(node.module)
+    return found
+
+
+def tops(names: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_packages_import_only_whom_they_may(package: str) -> None:
+    files = modules(package)
+    assert files
+    for path in files:
+        ours = tops(imported(ast.walk(ast.parse(path.read_text())))) & OURS
+        assert ours - {package} <= MAY_IMPORT[package], path
+
+
+def test_recipes_do_not_import_each_other() -> None:
+    for path in modules("recipes"):
+        name = path.relative_to(PROJECT / "recipes").parts[0]
+        for module in imported(ast.walk(ast.parse(path.read_text()))):
+            assert not module.startswith("recipes.") or module.split(".")[1] == name, path
+
+
+def test_what_the_quick_answers_pass_by_loads_nothing_heavy_at_module_level() -> None:
+    for path in [*modules("pipeline"), *modules("metadata")]:
+        if str(path.relative_to(PROJECT)) not in MAY_LOAD_TFX:
+            assert not tops(imported(ast.parse(path.read_text()).body)) & HEAVY, path
+
+
+def test_only_the_worker_uses_the_modules_that_load_tfx() -> None:
+    for path in modules("pipeline"):
+        heavy = {"pipeline.dag", "pipeline.runner"} & _names(ast.parse(path.read_text()))
+        assert not heavy or path.name == "worker.py", path
+
+
+def _names(tree: ast.Module) -> set[str]:
+    """Every `package.name` that `from package import name` statements bring in."""
+    return {
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_nobody_imports_all_of_tfx_v1(package: str) -> None:
+    for path in modules(package):
+        tree = ast.parse(path.read_text())
+        assert not {"tfx.v1"} & (imported(ast.walk(tree)) | _names(tree)), path
