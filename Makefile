@@ -5,7 +5,7 @@ SET    ?=
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup pipeline test e2e lint format bench-taxi bench-ingest lock clean
+.PHONY: help setup pipeline test e2e lint format bench-taxi bench-seeds bench-ingest lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -34,6 +34,9 @@ format: setup  ## Format the code
 
 bench-taxi: setup  ## Time a taxi run against stock TFX and against a plain script
 	@$(BIN)/python -m benchmarks.taxi
+
+bench-seeds: setup  ## Train the taxi recipe with three seeds: its metrics, mean and deviation
+	@$(BIN)/python -m benchmarks.taxi_seeds
 
 bench-ingest: setup  ## Time ingest against stock CsvExampleGen
 	@$(BIN)/python -m benchmarks.ingest

@@ -8,5 +8,5 @@ import os
 
 # With Keras 3 on TF 2.16, multi-worker strategies fail in fit (docs/adr/0002-tf-keras.md).
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
-# TensorFlow's start-up lines (oneDNN, missing CUDA) are noise to a user; errors still show.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# TensorFlow reports the absence of CUDA as errors; real failures reach Python as exceptions.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

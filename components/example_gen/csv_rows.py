@@ -82,7 +82,7 @@ def _parse(
         cells = parse_cells(text, delimiter)
     except csv.Error as error:
         reason = f"found a row that is not CSV ({error}), expected cells divided by {delimiter!r}"
-        return None, _column_at(lines[0].decode("utf-8"), names, delimiter), reason
+        return None, _column_at(text.splitlines()[0].partition("\0")[0], names, delimiter), reason
     if not cells or len(cells) == len(names):
         return cells, None, None
     column = names[len(cells)] if len(cells) < len(names) else None

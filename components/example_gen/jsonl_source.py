@@ -85,7 +85,7 @@ def _parsed(block: Block) -> Iterator[tuple[int, bytes, Row | tuple[str | None, 
 
 def _parse(raw: bytes) -> Row | tuple[str | None, str]:
     try:
-        value = json.loads(raw.decode("utf-8-sig"))
+        value = json.loads(raw.decode("utf-8-sig").rstrip("\r\n"))
     except UnicodeDecodeError as error:
         return None, f"found the byte 0x{raw[error.start]:02x}, expected UTF-8"
     except (ValueError, RecursionError) as error:

@@ -89,13 +89,12 @@ def to_values(cells: pa.Array, kind: Kind) -> pa.Array:
 
 
 def _reads_as_int(cells: pa.Array) -> bool:
-    if pc.any(pc.match_substring(cells, "x", ignore_case=True)).as_py():  # Arrow reads 0x10 as 16; `int` refuses.
-        return False
     try:
         cells.cast(pa.int64())
     except pa.ArrowInvalid:
         return False
-    return True
+    # Arrow reads 0x10 as 16, which `int` refuses.
+    return not any(pc.any(pc.match_substring(cells, x)).as_py() for x in "xX")
 
 
 def _not_plainly_float(cells: pa.Array) -> pa.Array:

@@ -83,7 +83,7 @@ COLUMN = st.sampled_from([NUMBERS, FLOATS, WORDS, NUMBERS + FLOATS, ["", "1", "2
 
 @st.composite
 def csv_bytes(draw: st.DrawFn) -> bytes:
-    """CSV of nasty cells, nastily written: quoted or not, with blank lines, either line ending, or a last line break."""
+    """CSV of nasty cells, nastily written: quoted or not, with blank lines and either line ending."""
     columns = draw(st.lists(COLUMN, min_size=1, max_size=5))
     out = io.StringIO()
     style = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]))

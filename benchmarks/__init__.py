@@ -1,0 +1,1 @@
+"""Every number that the README claims, as a command; see README.md beside this file."""

@@ -1,0 +1,122 @@
+"""Which files a path means."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from components.errors import DataError, SettingsError
+from components.example_gen.files import InputFiles, columns, content_digest, resolve
+from components.example_gen.settings import DataSettings
+
+
+def touch(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("a\n1\n")
+
+
+def found(folder: Path, **settings: object) -> tuple[int | None, list[str]]:
+    inputs = resolve(DataSettings.model_validate(settings), folder)
+    return inputs.span, [str(file.relative_to(folder)) for file in inputs.files]
+
+
+@pytest.mark.parametrize(
+    ("path", "span", "expected"),
+    [
+        ("d/span-1/a.csv", None, (None, ["d/span-1/a.csv"])),
+        ("d/span-1", None, (None, ["d/span-1/a.csv", "d/span-1/b.csv"])),
+        ("d/span-*/a.csv", None, (None, ["d/span-1/a.csv", "d/span-10/a.csv", "d/span-2/a.csv"])),
+        ("d/span-{SPAN}/*.csv", None, (10, ["d/span-10/a.csv"])),
+        ("d/span-{SPAN}", 1, (1, ["d/span-1/a.csv", "d/span-1/b.csv"])),
+        ("d/span-{SPAN:2}/a.csv", None, (10, ["d/span-10/a.csv"])),
+        ("t/{YYYY}-{MM}-{DD}.csv", None, (19_782, ["t/2024-02-29.csv"])),
+        ("t/{YYYY}-{MM}-{DD}.csv", 0, (0, ["t/1970-01-01.csv"])),
+    ],
+)
+def test_paths_globs_spans_and_dates(
+    tmp_path: Path, path: str, span: int | None, expected: tuple[int | None, list[str]]
+) -> None:
+    touch(tmp_path, "d/span-1/a.csv", "d/span-1/b.csv", "d/span-2/a.csv", "d/span-10/a.csv", "d/span-1/.hidden")
+    touch(tmp_path, "t/1970-01-01.csv", "t/2024-02-29.csv", "t/2024-13-01.csv")
+    assert found(tmp_path, path=path, span=span) == expected
+
+
+def test_a_missing_span_names_those_there_are(tmp_path: Path) -> None:
+    touch(tmp_path, "1.csv", "3.csv")
+    with pytest.raises(DataError, match=r"data.span is 2, but .*/{SPAN}.csv has only the spans 1, 3\."):
+        found(tmp_path, path="{SPAN}.csv", span=2)
+
+
+def test_a_missing_file_names_the_nearest_path(tmp_path: Path) -> None:
+    touch(tmp_path, "data/trips.csv")
+    with pytest.raises(DataError) as caught:
+        found(tmp_path, path="data/tripz/x.csv")
+    assert str(caught.value) == (
+        f"data.path matches no file: {tmp_path}/data/tripz/x.csv\n"
+        f"The nearest path that exists is {tmp_path}/data, which holds trips.csv.\n"
+        "Correct data.path in the recipe, or put the data there."
+    )
+
+
+def test_formats_by_suffix(tmp_path: Path) -> None:
+    touch(tmp_path, "a.csv", "b.csv.gz", "c.parquet", "d.jsonl.gz", "e.txt")
+    formats = [resolve(DataSettings(path=p), tmp_path).format for p in ("a.csv", "b.csv.gz", "c.parquet", "d.jsonl.gz")]
+    assert formats == ["csv", "csv", "parquet", "jsonl"]
+    assert resolve(DataSettings(path="e.txt", format="csv"), tmp_path).format == "csv"
+    with pytest.raises(
+        SettingsError, match=r"The format of .*/e.txt cannot be told from its name, expected one of .csv"
+    ):
+        resolve(DataSettings(path="e.txt"), tmp_path)
+    with pytest.raises(SettingsError, match=r"data.path matches files of several formats: .*a.csv \(csv\)"):
+        resolve(DataSettings(path="[ac].*"), tmp_path)
+
+
+def test_a_file_of_a_package_is_found_without_importing_it() -> None:
+    code = """
+import sys
+from components.example_gen.files import resolve
+from components.example_gen.settings import DataSettings
+path = "package:tfx/examples/chicago_taxi_pipeline/data/simple/data.csv"
+name = resolve(DataSettings(path=path), ".").files[0].name
+print(name, sorted({"tfx", "tensorflow", "apache_beam"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "data.csv []\n"
+
+
+def test_a_package_that_is_not_installed(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"data.path names the Python package 'nosuch', which is not installed\."):
+        resolve(DataSettings(path="package:nosuch/data.csv"), tmp_path)
+
+
+def test_columns_of_each_format(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('\ufeffx;"y\n""z"""\n1;2\n')
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"x,y\n1,2\n"))
+    pq.write_table(pa.table({"p": [1], "q": ["s"]}), tmp_path / "c.parquet")
+    (tmp_path / "d.jsonl").write_text('{"k": 1}\n{"j": 2, "k": 3}\n')
+    assert columns(InputFiles(None, (tmp_path / "a.csv",), "csv", ";")) == ["x", 'y\n"z"']
+    assert columns(InputFiles(None, (tmp_path / "b.csv.gz",), "csv")) == ["x", "y"]
+    assert columns(InputFiles(None, (tmp_path / "c.parquet",), "parquet")) == ["p", "q"]
+    assert columns(InputFiles(None, (tmp_path / "d.jsonl",), "jsonl")) == ["k", "j"]
+
+
+def test_a_digest_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
+    file, memo = tmp_path / "data.csv", tmp_path / "cache" / "memo.json"
+    file.write_bytes(b"abc")
+    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert content_digest(file, memo) == content_digest(file) == digest
+    (key,) = json.loads(memo.read_text())
+    memo.write_text(json.dumps({key: "remembered"}))
+    assert content_digest(file, memo) == "remembered"
+    os.utime(file, ns=(1, 1))
+    assert content_digest(file, memo) == digest
+    assert len(json.loads(memo.read_text())) == 1
