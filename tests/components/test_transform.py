@@ -1,0 +1,70 @@
+"""Transform: the same tensors as stock TFX's, and the recipe's own errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_recipe
+from tfx.components.transform import executor as stock
+from tfx.types import standard_artifacts
+from tiny_artifacts import Tiny, execute
+
+from components import transform
+
+TWO_SPLITS = ("train", "eval")
+
+
+def test_tensors_equal_those_of_stock_transform(tiny: Tiny, artifact: Callable[..., Any]) -> None:
+    graph, transformed = artifact(standard_artifacts.TransformGraph), artifact(standard_artifacts.Examples)
+    properties = {
+        "preprocessing_fn": "tiny_recipe.preprocessing_fn",
+        "force_tf_compat_v1": 0,
+        "disable_statistics": 1,
+        "custom_config": "null",
+    }
+    outputs = {"transform_graph": [graph], "transformed_examples": [transformed]}
+    execute(stock.Executor, tiny.inputs, outputs, properties)
+    for split in TWO_SPLITS:
+        ours, theirs = tiny.tensors(tiny.transformed, split), tiny.tensors(transformed, split)
+        assert ours.keys() == theirs.keys()
+        for name, values in ours.items():
+            np.testing.assert_array_equal(values, theirs[name], err_msg=f"{split} {name}")
+
+
+def test_every_row_of_every_split_is_there_in_its_place(tiny: Tiny) -> None:
+    assert tiny.transformed.split_names == '["train", "eval"]'
+    for split, rows in (("train", tiny_recipe.TRAIN), ("eval", tiny_recipe.EVAL)):
+        tensors = tiny.tensors(tiny.transformed, split)
+        assert tensors["id"].tolist() == [row["id"] for row in rows]
+        assert tensors["big"].tolist() == [int(row["tips"] > 4) for row in rows]
+        assert [Path(path).name for path in tiny.files(split)] == ["transformed_data_tfrecord-00000-of-00001.gz"]
+
+
+def test_only_the_training_split_is_analyzed(tiny: Tiny) -> None:
+    train = tiny.tensors(tiny.transformed, "train")["fare"]
+    assert train.mean() == pytest.approx(0, abs=1e-5)
+    assert train.std() == pytest.approx(1, abs=1e-5)
+    assert abs(tiny.tensors(tiny.transformed, "eval")["fare"].mean()) > 0.01
+
+
+def test_the_graph_knows_the_raw_schema_with_its_environments(tiny: Tiny) -> None:
+    features = {feature.name: feature for feature in tiny.output.raw_metadata.schema.feature}
+    assert list(features["tips"].not_in_environment) == ["SERVING"]
+
+
+def test_an_error_of_the_recipe_arrives_as_it_is(tiny: Tiny, artifact: Callable[..., Any]) -> None:
+    outputs = {
+        "transform_graph": [artifact(standard_artifacts.TransformGraph)],
+        "transformed_examples": [artifact(standard_artifacts.Examples)],
+    }
+    with pytest.raises(KeyError, match="there_is_no_such_column"):
+        execute(transform.Executor, tiny.inputs, outputs, {"preprocessing_fn": f"{__name__}.wrong_preprocessing_fn"})
+
+
+def wrong_preprocessing_fn(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Reads a column that is not there."""
+    return {"fare": inputs["there_is_no_such_column"]}

@@ -1,0 +1,104 @@
+"""Makes TFX artifacts of a few rows, and runs executors on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+import tiny_recipe
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.types import artifact_utils, standard_artifacts
+
+from components.statistics_gen import split_files
+
+Row = dict[str, Any]
+Artifacts = dict[str, list[Any]]
+
+
+def execute(executor: type[BaseBeamExecutor], inputs: Artifacts, outputs: Artifacts, properties: Row) -> None:
+    """Runs an executor that needs a place for temporary files beside its first output."""
+    place = next(iter(outputs.values()))[0].uri
+    context = BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=f"{place}-temporary", unique_id="1")
+    executor(context).Do(inputs, outputs, properties)
+
+
+def new_artifact(folder: Path, artifact_class: Any, **properties: Any) -> Any:
+    """An artifact with an empty folder of its own under `folder`."""
+    made = artifact_class()
+    place = folder / f"{artifact_class.TYPE_NAME}-{len(list(folder.glob('*')))}"
+    place.mkdir(parents=True)
+    made.uri = str(place)
+    for name, value in properties.items():
+        setattr(made, name, value)
+    return made
+
+
+def new_examples(folder: Path, splits: dict[str, Sequence[Row]]) -> Any:
+    """Raw Examples, a file a split; a row's value None is a feature without values."""
+    names = artifact_utils.encode_split_names(list(splits))
+    made = new_artifact(folder, standard_artifacts.Examples, split_names=names)
+    for split, rows in splits.items():
+        path = Path(made.uri, f"Split-{split}", "data_tfrecord-00000-of-00001.gz")
+        path.parent.mkdir()
+        with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
+            for row in rows:
+                writer.write(serialized(row))
+    return made
+
+
+def serialized(row: Row) -> bytes:
+    """A row as a tf.Example."""
+    features = {name: _feature(value) for name, value in row.items()}
+    example = tf.train.Example(features=tf.train.Features(feature=features))
+    return bytes(example.SerializeToString(deterministic=True))
+
+
+def _feature(value: Any) -> tf.train.Feature:
+    if value is None:
+        return tf.train.Feature()
+    if isinstance(value, str):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
+    if isinstance(value, float):
+        return tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """The tiny recipe's data, raw and transformed by our Transform.
+
+    Attributes:
+        inputs: `examples` and `schema`, as a Transform takes them.
+        transformed: The Examples artifact that ours put out.
+        graph: The folder of the transform graph.
+    """
+
+    inputs: dict[str, list[Any]]
+    transformed: Any
+    graph: str
+
+    @property
+    def output(self) -> tft.TFTransformOutput:
+        """The transform graph."""
+        return tft.TFTransformOutput(self.graph)
+
+    def files(self, split: str) -> list[str]:
+        """The transformed files of a split."""
+        return split_files(self.transformed, split)
+
+    def serialized(self, split: str, without: str | None = None) -> list[bytes]:
+        """The raw rows of a split as serialized tf.Examples, perhaps without a column."""
+        rows = {"train": tiny_recipe.TRAIN, "eval": tiny_recipe.EVAL}[split]
+        return [serialized({name: value for name, value in row.items() if name != without}) for row in rows]
+
+    def tensors(self, transformed: Any, split: str) -> dict[str, Any]:
+        """A split of transformed Examples as numpy arrays, in the order of `id`."""
+        records = tf.data.TFRecordDataset(split_files(transformed, split), compression_type="GZIP")
+        spec = self.output.transformed_feature_spec()
+        parsed = tf.io.parse_example(list(records.as_numpy_iterator()), spec)
+        order = tf.argsort(parsed["id"])
+        return {name: tf.gather(tensor, order).numpy() for name, tensor in parsed.items()}
