@@ -27,6 +27,7 @@ from pipeline.recipe import PROJECT_ROOT, Recipe
 PROPERTY = "fingerprint"
 """The execution property that holds a node's fingerprint, as JSON."""
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 OUR_PACKAGES = ("components", "recipes")
 
 
@@ -99,13 +100,7 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
 
 def source_digest(source: str) -> str:
     """A digest of what Python source does: comments, layout and docstrings do not count."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(
-            node, clean=False
-        ):
-            node.body = node.body[1:]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+    return _read(ast.parse(source))[0]
 
 
 def source_closure(modules: Iterable[str]) -> list[Path]:
@@ -116,42 +111,49 @@ def source_closure(modules: Iterable[str]) -> list[Path]:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting.extend(_imported_files(path))
+            waiting.extend(_read_file(path)[1])
     return sorted(found)
 
 
 def _code(*modules: str) -> dict[str, str]:
     digests = {}
     for path in source_closure(modules):
-        digests[str(path.relative_to(PROJECT_ROOT))] = _source_digest_of(path)
+        digests[str(path.relative_to(PROJECT_ROOT))] = _read_file(path)[0]
     return digests
 
 
 @cache
-def _source_digest_of(path: Path) -> str:
-    try:
-        return source_digest(path.read_text(encoding="utf-8"))
-    except SyntaxError as error:
-        raise SettingsError(f"{path}:{error.lineno}: {error.msg}.", "Mend the syntax on that line.") from error
-
-
-@cache
-def _imported_files(path: Path) -> tuple[Path, ...]:
-    package = path.relative_to(PROJECT_ROOT).parent.as_posix().replace("/", ".")
+def _read_file(path: Path) -> tuple[str, tuple[Path, ...]]:
+    """The digest of a source file, and the project's files that it imports."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except SyntaxError as error:
         raise SettingsError(f"{path}:{error.lineno}: {error.msg}.", "Mend the syntax on that line.") from error
-    names: list[str] = []
+    digest, imports = _read(tree)
+    package = path.relative_to(PROJECT_ROOT).parent.as_posix().replace("/", ".")
+    names = [name for statement in imports for name in _imported_names(statement, package)]
+    return digest, tuple(found for name in names for found in _module_files(name))
+
+
+def _read(tree: ast.Module) -> tuple[str, list[ast.Import | ast.ImportFrom]]:
+    """The digest of a module and its import statements; takes the docstrings out of `tree`."""
+    imports: list[ast.Import | ast.ImportFrom] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.extend(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")
-            base = ".".join(parents[: len(parents) - node.level + 1]) if node.level else ""
-            origin = ".".join(part for part in (base, node.module) if part)
-            names.extend([origin, *(f"{origin}.{alias.name}" for alias in node.names)])
-    return tuple(found for name in names for found in _module_files(name))
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            imports.append(node)
+        elif isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False):
+            node.body = node.body[1:]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], imports
+
+
+def _imported_names(statement: ast.Import | ast.ImportFrom, package: str) -> list[str]:
+    """The dotted names that a statement may import, modules or not; `package` is where it stands."""
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    parents = package.split(".")
+    base = ".".join(parents[: len(parents) - statement.level + 1]) if statement.level else ""
+    origin = ".".join(part for part in (base, statement.module) if part)
+    return [origin, *(f"{origin}.{alias.name}" for alias in statement.names)]
 
 
 def _module_files(module: str) -> list[Path]:

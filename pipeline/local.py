@@ -64,6 +64,8 @@ def run(
             current = up_to_date(recipe, environment, prints)
             if current is not None:
                 return current
+        # Only now, for what was checked before the last run need not be checked again while nothing changed.
+        checks.check(recipe, inputs)
         return _start_and_watch(recipe, environment, request, view)
 
 
@@ -202,10 +204,3 @@ def _sweep(recipe: Recipe, environment: Environment) -> None:
 def new_run_id(recipe: Recipe) -> str:
     """A run id that sorts by time, such as `taxi-20261121-041502`."""
     return f"{recipe.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-
-
-def check(recipe: Recipe) -> files.InputFiles:
-    """Finds the input data and checks settings, data and code against each other, before anything runs."""
-    inputs = files.resolve(recipe.settings.data, PROJECT_ROOT)
-    checks.check(recipe, inputs)
-    return inputs
