@@ -104,9 +104,8 @@ def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.R
         )
     try:
         with view:
-            while process.poll() is None:
+            while not _ended(process):
                 view.update(_nodes(recipe, environment, request.run_id), run_folder)
-                time.sleep(POLL_SECONDS)
             nodes = _nodes(recipe, environment, request.run_id)
             view.update(nodes, run_folder)
     finally:
@@ -116,6 +115,15 @@ def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.R
             _sweep(recipe, environment)
     _raise_failure(nodes, run_folder, process.returncode)
     return Run(request.run_id, nodes, new=True)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    """Waits for the next look at the run; returns at once when the process ends."""
+    try:
+        process.wait(timeout=POLL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _nodes(recipe: Recipe, environment: Environment, run_id: str) -> dict[str, NodeRun]:

@@ -71,7 +71,9 @@ def test_an_anomaly_stops_the_run_and_a_bad_row_is_named(small: Project) -> None
 
 
 def test_a_failing_model_names_the_line_and_the_next_run_goes_on_from_there(small: Project) -> None:
-    small.edit("recipes/taxi/model.py", "    settings = Params(**params)\n", "    settings = Params(**params)\n    1 / 0\n")
+    small.edit(
+        "recipes/taxi/model.py", "    settings = Params(**params)\n", "    settings = Params(**params)\n    1 / 0\n"
+    )
     failed = small.millrace("run", *SMALL, *ANY_MODEL)
     assert failed.code == 1
     assert "Trainer failed." in failed.errors

@@ -130,10 +130,15 @@ def test_buckets_are_equally_full_and_a_missing_position_has_its_own(transform_g
 
 
 def test_words_are_ranked_by_frequency(transformed):
-    # Cash: 7 trips, Credit Card: 3. No company: 9, Blue Ribbon: 1. No tract: 9, one tract: 1.
+    # Cash: 7 trips, Credit Card: 3. No company: 9, Blue Ribbon: 1.
     assert transformed["payment_type"].tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0, 0]
     assert transformed["company"].tolist() == [0, 0, 0, 0, 0, 0, 1, 0, 0, 0]
-    assert transformed["dropoff_census_tract"].tolist() == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_tracts_are_hashed_and_a_missing_one_has_its_own_bucket(transformed):
+    missing, tract = tf.strings.to_hash_bucket_fast(["(missing)", "17031081401"], 1000).numpy().tolist()
+    assert missing != tract
+    assert transformed["dropoff_census_tract"].tolist() == [missing, missing, tract, *[missing] * 7]
 
 
 def test_an_unknown_word_gets_the_id_past_the_last(transform_graph):
