@@ -14,7 +14,7 @@ from tfx.types import standard_artifacts
 from components import statistics_gen
 
 ROWS = [
-    {"fare": 0.5 * number, "hour": number % 24, "company": "Blue" if number % 3 else None, "empty": None}
+    {"fare": 0.5 * number, "hour": number % 24, "company": "Blue" if number % 3 else [], "empty": None}
     for number in range(60)
 ]
 

@@ -38,7 +38,7 @@ def new_artifact(folder: Path, artifact_class: Any, **properties: Any) -> Any:
 
 
 def new_examples(folder: Path, splits: dict[str, Sequence[Row]]) -> Any:
-    """Raw Examples, a file a split; a row's value None is a feature without values."""
+    """Raw Examples, a file a split; a row's value None is a feature of no kind, [] text without values."""
     names = artifact_utils.encode_split_names(list(splits))
     made = new_artifact(folder, standard_artifacts.Examples, split_names=names)
     for split, rows in splits.items():
@@ -60,6 +60,8 @@ def serialized(row: Row) -> bytes:
 def _feature(value: Any) -> tf.train.Feature:
     if value is None:
         return tf.train.Feature()
+    if value == []:
+        return tf.train.Feature(bytes_list=tf.train.BytesList())
     if isinstance(value, str):
         return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
     if isinstance(value, float):

@@ -14,7 +14,10 @@ SCHEMA = """
 feature { name: "id" type: INT presence { min_fraction: 1.0 min_count: 1 } shape { dim { size: 1 } } }
 feature { name: "fare" type: FLOAT presence { min_count: 1 } value_count { min: 1 max: 1 } }
 feature { name: "company" type: BYTES presence { min_count: 1 } value_count { min: 1 max: 1 } }
-feature { name: "tips" type: FLOAT presence { min_count: 1 } not_in_environment: "SERVING" }
+feature {
+  name: "tips" type: FLOAT presence { min_fraction: 1.0 min_count: 1 } shape { dim { size: 1 } }
+  not_in_environment: "SERVING"
+}
 default_environment: "TRAINING"
 default_environment: "SERVING"
 """
@@ -44,7 +47,7 @@ def preprocessing_fn(inputs: Mapping[str, Any]) -> dict[str, tf.Tensor]:
         "fare": tft.scale_to_z_score(fare),
         "fare_bucket": tft.bucketize(fare, 4),
         "company": tft.compute_and_apply_vocabulary(_dense(inputs["company"], "none"), num_oov_buckets=1),
-        LABEL: tf.cast(_dense(inputs["tips"], 0.0) > 4.0, tf.int64),
+        LABEL: tf.cast(tf.reshape(inputs["tips"], [-1]) > 4.0, tf.int64),
     }
 
 
