@@ -15,7 +15,6 @@ import yaml
 from rich.console import Console
 
 from components.errors import MillraceError, NodeError, SettingsError
-from components.example_gen import files
 from metadata.store import Store
 from pipeline import environment as environments
 from pipeline import local, nodes, outcome, progress, recipe, why, worker
@@ -86,7 +85,7 @@ def run(
     """
     chosen = recipe.load(recipe_name, overrides)
     environment = environments.load(environment_name)
-    inputs = files.resolve(chosen.settings.data, recipe.PROJECT_ROOT)
+    inputs = chosen.find_inputs()
     request = worker.Request(
         recipe=recipe_name,
         overrides=overrides,

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from components.errors import SettingsError
 from components.evaluation.settings import EvaluatorSettings
+from components.example_gen import files
 from components.example_gen.settings import DataSettings
 from components.settings import Settings
 from components.trainer.settings import TrainerSettings
@@ -83,6 +84,14 @@ class Recipe:
     def model_module(self) -> str:
         """Import path of the module with `build_model` and `compile_arguments`."""
         return f"recipes.{self.name}.model"
+
+    def find_inputs(self) -> files.InputFiles:
+        """The files that `data.path` names today, the newest span's where it has one.
+
+        Raises:
+            MillraceError: There are none.
+        """
+        return files.resolve(self.settings.data, PROJECT_ROOT)
 
     @property
     def curated_schema(self) -> Path | None:

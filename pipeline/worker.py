@@ -81,7 +81,6 @@ def _run(request: Request) -> None:
     from tfx.orchestration.portable import runtime_parameter_utils
 
     from components.beam_overhead import reduce_overhead
-    from components.example_gen import files
     from pipeline import dag, runner
 
     reduce_overhead()
@@ -89,7 +88,7 @@ def _run(request: Request) -> None:
     logging.set_verbosity(logging.WARNING)
     chosen = recipe.load(request.recipe, request.overrides)
     environment = environments.load(request.environment)
-    inputs = files.resolve(chosen.settings.data, PROJECT_ROOT)
+    inputs = chosen.find_inputs()
     prints = fingerprint.fingerprints(chosen, environment, inputs)
     intermediate = Compiler().compile(dag.build(chosen, environment, prints, request.span, not request.force))
     # Set before the runner, which would otherwise name the run by the time alone.

@@ -29,7 +29,7 @@ def run_small(small: Recipe, places: Environment) -> RunSmall:
         whole = {"recipe": "small", "overrides": (), "environment": "local", "run_id": "small-1", "span": None}
         view = progress.View(Console(file=io.StringIO()), "small", nodes.NODES)
         request = worker.Request.model_validate(whole | changes)
-        return local.run(small, places, request, local.check(small), view)
+        return local.run(small, places, request, small.find_inputs(), view)
 
     return run
 

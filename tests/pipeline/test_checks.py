@@ -8,20 +8,27 @@ from pathlib import Path
 import pytest
 
 from components.errors import DataError, MillraceError, SettingsError
-from pipeline import checks, local, recipe
+from pipeline import checks, recipe
 
 Edit = Callable[[str, str, str], None]
 HERE = "recipes/small"
 
 
+def check(*overrides: str) -> tuple[Path, ...]:
+    chosen = recipe.load("small", overrides)
+    inputs = chosen.find_inputs()
+    checks.check(chosen, inputs)
+    return inputs.files
+
+
 def mistake(kind: type[MillraceError], *overrides: str) -> str:
     with pytest.raises(kind) as caught:
-        local.check(recipe.load("small", overrides))
+        check(*overrides)
     return str(caught.value)
 
 
 def test_a_sound_recipe_passes_and_its_files_are_found(project: Path) -> None:
-    assert local.check(recipe.load("small")).files == (project / "data.csv",)
+    assert check() == (project / "data.csv",)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +61,7 @@ def test_a_missing_function(project: Path, edit: Edit, module: str, function: st
 )
 def test_a_function_may_be_imported_or_assigned(project: Path, source: str) -> None:
     (project / HERE / "features.py").write_text(source)
-    checks.check(recipe.load("small"), local.check(recipe.load("small")))
+    check()
 
 
 def test_a_syntax_error_names_the_line(project: Path, edit: Edit) -> None:
@@ -73,7 +80,7 @@ def test_a_column_that_the_schema_requires(project: Path, edit: Edit) -> None:
 
 def test_an_optional_column_may_be_missing(project: Path, edit: Edit) -> None:
     edit("data.csv", "tips", "gratuity")
-    local.check(recipe.load("small"))
+    check()
 
 
 def test_a_schema_that_is_none(project: Path, edit: Edit) -> None:
@@ -84,7 +91,7 @@ def test_a_schema_that_is_none(project: Path, edit: Edit) -> None:
 def test_without_a_curated_schema_no_column_is_required(project: Path, edit: Edit) -> None:
     (project / "schemas" / "small" / "schema.pbtxt").unlink()
     edit("data.csv", "fare", "price")
-    local.check(recipe.load("small"))
+    check()
 
 
 @pytest.mark.parametrize(

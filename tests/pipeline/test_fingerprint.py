@@ -19,8 +19,7 @@ Change = Callable[[Path], None]
 
 def prints(project: Path, places: Environment, *overrides: str) -> dict[str, Fingerprint]:
     """Today's fingerprints of the recipe `small`, as a new process would see them."""
-    fingerprint._source_digest_of.cache_clear()
-    fingerprint._imported_files.cache_clear()
+    fingerprint._read_file.cache_clear()
     small = recipe.load("small", overrides)
     return fingerprint.fingerprints(small, places, files.resolve(small.settings.data, project))
 
