@@ -17,10 +17,10 @@ pipeline: setup  ## Run the pipeline: RECIPE=taxi SET="trainer.batch_size=64 …
 	@$(BIN)/millrace run $(RECIPE) $(foreach setting,$(SET),--set $(setting))
 
 test: setup  ## Run all tests
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 2 --dist loadfile
 
 e2e: setup  ## Run only the end-to-end tests
-	@$(BIN)/pytest -m e2e
+	@$(BIN)/pytest -n 2 --dist loadfile -m e2e
 
 lint: setup  ## Check style, types and who imports whom
 	@$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from metadata.store import NodeRun, Store
+from metadata.store import ArtifactRecord, NodeRun, Store
 
 SUMMARY_FILE = "summary.json"
 MAX_SLICES = 12
@@ -25,10 +25,12 @@ class Result:
     Attributes:
         evaluation: The Evaluator's summary (see components/evaluation/summary.py), or None when it did not run.
         pushed_to: The pushed version's folder, or None.
+        notes: What the run let pass and the user should know, a line each.
     """
 
     evaluation: dict[str, Any] | None
     pushed_to: Path | None
+    notes: tuple[str, ...] = ()
 
     @property
     def good_enough(self) -> bool:
@@ -38,19 +40,29 @@ class Result:
 
 def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
     """The result of the run with these node runs."""
-    evaluation, pushed_to = None, None
-    if "Evaluator" in nodes:
-        for artifact in store.outputs(nodes["Evaluator"].id).get("evaluation", []):
-            evaluation = json.loads(Path(artifact.uri, SUMMARY_FILE).read_text(encoding="utf-8"))
-    if "Pusher" in nodes:
-        for artifact in store.outputs(nodes["Pusher"].id).get("pushed_model", []):
-            destination = artifact.properties.get("pushed_destination")
-            pushed_to = Path(destination) if destination else None
-    return Result(evaluation, pushed_to)
+    evaluation, pushed_to, notes = None, None, []
+    for artifact in _outputs(store, nodes, "ExampleGen", "rejected_rows"):
+        if count := artifact.properties.get("num_rows", 0):
+            notes.append(f"Set aside  {count} rows, with the reason of each, in {artifact.uri}")
+    for artifact in _outputs(store, nodes, "DataGate", "verdict"):
+        if count := artifact.properties.get("num_anomalies", 0):
+            notes.append(f"Let pass   {count} anomalies of the data, listed in {artifact.uri}")
+    for artifact in _outputs(store, nodes, "Evaluator", "evaluation"):
+        evaluation = json.loads(Path(artifact.uri, SUMMARY_FILE).read_text(encoding="utf-8"))
+    for artifact in _outputs(store, nodes, "Pusher", "pushed_model"):
+        destination = artifact.properties.get("pushed_destination")
+        pushed_to = Path(destination) if destination else None
+    return Result(evaluation, pushed_to, tuple(notes))
+
+
+def _outputs(store: Store, nodes: Mapping[str, NodeRun], node: str, name: str) -> list[ArtifactRecord]:
+    return store.outputs(nodes[node].id).get(name, []) if node in nodes else []
 
 
 def show(console: Console, result: Result) -> None:
     """Prints the result."""
+    for note in result.notes:
+        console.print(Text(note, style="yellow"), soft_wrap=True)
     if result.evaluation is None:
         return
     console.print()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from tests.end_to_end.project import Project
+from copied_project import Project
 
 
 @pytest.fixture

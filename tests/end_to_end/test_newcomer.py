@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.end_to_end.project import Project
+from copied_project import Project
 
 PREDICT = """
 import json, sys

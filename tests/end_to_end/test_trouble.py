@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import tfx
-
-from tests.end_to_end.project import Project
+from copied_project import Project
 
 TRIPS = Path(tfx.__file__).parent / "examples" / "chicago_taxi_pipeline" / "data" / "simple" / "data.csv"
 SMALL = ("--set", "data.path=trips.csv", "--set", "trainer.train_steps=20", "--set", "evaluator.slices=[]")
@@ -68,6 +67,8 @@ def test_an_anomaly_stops_the_run_and_a_bad_row_is_named(small: Project) -> None
     assert small.store is not None
     rejected = small.store.outputs(small.node_runs(small.run_ids()[0])["ExampleGen"].id)["rejected_rows"][0]
     assert rejected.properties["num_rows"] == 1
+    assert f"Set aside  1 rows, with the reason of each, in {rejected.uri}" in accepted.output
+    assert "Let pass   1 anomalies of the data" in accepted.output
 
 
 def test_a_failing_model_names_the_line_and_the_next_run_goes_on_from_there(small: Project) -> None:
