@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from components.example_gen import files
 from pipeline import local, nodes, progress, recipe, worker
 from pipeline.environment import Environment
 from pipeline.recipe import Recipe
@@ -16,20 +18,21 @@ RunSmall = Callable[..., local.Run]
 
 
 @pytest.fixture
-def small(project: object) -> Recipe:
+def small(project: Path) -> Recipe:
     """The recipe `small` of `project`."""
     return recipe.load("small")
 
 
 @pytest.fixture
-def run_small(small: Recipe, places: Environment) -> RunSmall:
+def run_small(project: Path, small: Recipe, places: Environment) -> RunSmall:
     """Runs `small` in `places`: `run_small(force=True)`; the keywords are a request's."""
 
     def run(**changes: object) -> local.Run:
         whole = {"recipe": "small", "overrides": (), "environment": "local", "run_id": "small-1", "span": None}
         view = progress.View(Console(file=io.StringIO()), "small", nodes.NODES)
         request = worker.Request.model_validate(whole | changes)
-        return local.run(small, places, request, local.check(small), view)
+        inputs = files.resolve(small.settings.data, project)
+        return local.run(small, places, request, inputs, view)
 
     return run
 

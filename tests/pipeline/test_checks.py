@@ -8,20 +8,26 @@ from pathlib import Path
 import pytest
 
 from components.errors import DataError, MillraceError, SettingsError
-from pipeline import checks, local, recipe
+from components.example_gen import files
+from pipeline import checks, recipe
 
 Edit = Callable[[str, str, str], None]
 HERE = "recipes/small"
 
 
-def mistake(kind: type[MillraceError], *overrides: str) -> str:
+def check(project: Path, *overrides: str) -> None:
+    small = recipe.load("small", overrides)
+    checks.check(small, files.resolve(small.settings.data, project))
+
+
+def mistake(project: Path, kind: type[MillraceError], *overrides: str) -> str:
     with pytest.raises(kind) as caught:
-        local.check(recipe.load("small", overrides))
+        check(project, *overrides)
     return str(caught.value)
 
 
-def test_a_sound_recipe_passes_and_its_files_are_found(project: Path) -> None:
-    assert local.check(recipe.load("small")).files == (project / "data.csv",)
+def test_a_sound_recipe_passes(project: Path) -> None:
+    check(project)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +37,7 @@ def test_a_sound_recipe_passes_and_its_files_are_found(project: Path) -> None:
 def test_a_missing_module(project: Path, module: str, functions: str) -> None:
     path = project / HERE / module
     path.unlink()
-    assert mistake(SettingsError) == f"{path} does not exist.\nWrite it, with {functions}."
+    assert mistake(project, SettingsError) == f"{path} does not exist.\nWrite it, with {functions}."
 
 
 @pytest.mark.parametrize(
@@ -41,7 +47,7 @@ def test_a_missing_module(project: Path, module: str, functions: str) -> None:
 def test_a_missing_function(project: Path, edit: Edit, module: str, function: str) -> None:
     edit(f"{HERE}/{module}", f"def {function}(", "def other(")
     path = project / HERE / module
-    assert mistake(SettingsError) == f"{path} has no function {function}.\nDefine {function} in it."
+    assert mistake(project, SettingsError) == f"{path} has no function {function}.\nDefine {function} in it."
 
 
 @pytest.mark.parametrize(
@@ -54,18 +60,18 @@ def test_a_missing_function(project: Path, edit: Edit, module: str, function: st
 )
 def test_a_function_may_be_imported_or_assigned(project: Path, source: str) -> None:
     (project / HERE / "features.py").write_text(source)
-    checks.check(recipe.load("small"), local.check(recipe.load("small")))
+    check(project)
 
 
 def test_a_syntax_error_names_the_line(project: Path, edit: Edit) -> None:
     edit(f"{HERE}/features.py", "return inputs", "return (inputs")
     path = project / HERE / "features.py"
-    assert mistake(SettingsError) == f"{path}:2: '(' was never closed.\nMend the syntax on that line."
+    assert mistake(project, SettingsError) == f"{path}:2: '(' was never closed.\nMend the syntax on that line."
 
 
 def test_a_column_that_the_schema_requires(project: Path, edit: Edit) -> None:
     edit("data.csv", "fare", "price")
-    assert mistake(DataError) == (
+    assert mistake(project, DataError) == (
         f"{project / 'data.csv'} lacks columns that schemas/small/schema.pbtxt requires: fare; "
         "it has price, tips, company.\nAdd them to the data, or make them optional in the schema."
     )
@@ -73,18 +79,18 @@ def test_a_column_that_the_schema_requires(project: Path, edit: Edit) -> None:
 
 def test_an_optional_column_may_be_missing(project: Path, edit: Edit) -> None:
     edit("data.csv", "tips", "gratuity")
-    local.check(recipe.load("small"))
+    check(project)
 
 
 def test_a_schema_that_is_none(project: Path, edit: Edit) -> None:
     edit("schemas/small/schema.pbtxt", 'name: "tips"', 'nam: "tips"')
-    assert mistake(SettingsError).startswith("schemas/small/schema.pbtxt:2: not a schema: ")
+    assert mistake(project, SettingsError).startswith("schemas/small/schema.pbtxt:2: not a schema: ")
 
 
 def test_without_a_curated_schema_no_column_is_required(project: Path, edit: Edit) -> None:
     (project / "schemas" / "small" / "schema.pbtxt").unlink()
     edit("data.csv", "fare", "price")
-    local.check(recipe.load("small"))
+    check(project)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +116,4 @@ def test_without_a_curated_schema_no_column_is_required(project: Path, edit: Edi
 )
 def test_a_setting_that_does_not_fit_the_data(project: Path, override: str, message: str) -> None:
     expected = f"{project / HERE / 'recipe.yaml'}: {message.format(data=project / 'data.csv')}"
-    assert mistake(SettingsError, override) == expected
+    assert mistake(project, SettingsError, override) == expected

@@ -19,8 +19,8 @@ Change = Callable[[Path], None]
 
 def prints(project: Path, places: Environment, *overrides: str) -> dict[str, Fingerprint]:
     """Today's fingerprints of the recipe `small`, as a new process would see them."""
-    fingerprint._source_digest_of.cache_clear()
-    fingerprint._imported_files.cache_clear()
+    for remembered in [function for function in vars(fingerprint).values() if hasattr(function, "cache_clear")]:
+        remembered.cache_clear()
     small = recipe.load("small", overrides)
     return fingerprint.fingerprints(small, places, files.resolve(small.settings.data, project))
 
