@@ -14,7 +14,7 @@ from ml_metadata.proto.metadata_store_pb2 import Execution
 from store_builder import StoreBuilder
 
 from components.errors import MillraceError, NodeError
-from pipeline import local
+from pipeline import local, progress
 from pipeline.environment import Environment
 from pipeline.recipe import Recipe
 
@@ -165,11 +165,10 @@ def test_an_interrupted_run_ends_its_worker_and_sweeps(
     running = builder.node("Trainer", "RUNNING")
     fake_worker("import signal\nsignal.pause()\n")
 
-    def interrupt(_seconds: float) -> None:
-        # Ctrl-C comes while the run is watched.
+    def interrupt(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(local.time, "sleep", interrupt)
+    monkeypatch.setattr(progress.View, "update", interrupt)
     monkeypatch.setattr(local, "_sweep", _after_first(local._sweep))
     with pytest.raises(KeyboardInterrupt):
         run_small()

@@ -124,3 +124,20 @@ def test_what_is_up_to_date_is_run_only_when_told_to(
     whole_run(builder, prints, "one", pushed)
     found = run_small(**changes)
     assert (found.new, len(started)) == (starts, int(starts))
+
+
+def test_what_is_up_to_date_is_not_checked_again_but_a_forced_run_is(
+    prints: Prints,
+    builder: StoreBuilder,
+    pushed: Path,
+    run_small: Callable[..., local.Run],
+    started: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole_run(builder, prints, "one", pushed)
+    checked: list[str] = []
+    monkeypatch.setattr(local.checks, "check", lambda small, _inputs: checked.append(small.name))
+    run_small()
+    assert checked == []
+    run_small(force=True)
+    assert (checked, len(started)) == (["small"], 1)
