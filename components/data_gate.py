@@ -146,7 +146,7 @@ def offending_values(rows: pa.RecordBatch, feature: schema_pb2.Feature, schema: 
     else:
         return []
     counts = sorted(pc.value_counts(values.filter(outside)).to_pylist(), key=lambda entry: -entry["counts"])
-    return [f"{_shown(entry['values'])} in {entry['counts']} rows" for entry in counts[:MAX_SAMPLES]]
+    return [f"{_shown(entry['values'])} in {_rows(entry['counts'])}" for entry in counts[:MAX_SAMPLES]]
 
 
 def _outside(values: pa.Array, domain: Any) -> pa.Array:
@@ -163,6 +163,10 @@ def _string_domain(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> li
         return list(feature.string_domain.value)
     shared = {domain.name: list(domain.value) for domain in schema.string_domain}
     return shared.get(feature.domain) if feature.domain else None
+
+
+def _rows(count: int) -> str:
+    return f"{count} row" if count == 1 else f"{count} rows"
 
 
 def _shown(value: Any) -> str:

@@ -96,6 +96,7 @@ def run(
         to_node=nodes.find(to_node) if to_node else None,
         force=force,
     )
+    nodes.check_order(request.from_node, request.to_node)
     console = Console()
     view = progress.View(console, f"{recipe_name}: {chosen.settings.description}", nodes.NODES)
     try:

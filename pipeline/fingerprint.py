@@ -28,6 +28,7 @@ PROPERTY = "fingerprint"
 """The execution property that holds a node's fingerprint, as JSON."""
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+DAG = Path(__file__).with_name("dag.py")
 OUR_PACKAGES = ("components", "recipes")
 
 
@@ -79,7 +80,11 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
             files={_shown(path): _content_digest(path) for path in schema_files},
         ),
         "ExampleValidator": Fingerprint(packages=_packages("tensorflow-data-validation")),
-        "DataGate": Fingerprint(settings=_flat({"gate": settings.gate}), code=_code("components.data_gate")),
+        "DataGate": Fingerprint(
+            settings=_flat({"gate": settings.gate}),
+            # Nodes know nothing of the chain they are in; the gate, which costs nothing to run again, answers for it.
+            code=_code("components.data_gate") | {"pipeline/dag.py": source_digest(DAG.read_text(encoding="utf-8"))},
+        ),
         "Transform": Fingerprint(
             code=_code("components.transform", recipe.preprocessing_fn.rpartition(".")[0]),
             packages=_packages("tensorflow", "tensorflow-transform"),

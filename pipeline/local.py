@@ -18,7 +18,7 @@ from pathlib import Path
 import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
-from components.errors import MillraceError, NodeError
+from components.errors import MillraceError, NodeError, SettingsError
 from components.example_gen import files
 from metadata.store import NodeRun, Store
 from pipeline import checks, fingerprint, progress, worker
@@ -64,9 +64,20 @@ def run(
             current = up_to_date(recipe, environment, prints)
             if current is not None:
                 return current
+        _check_earlier_run(recipe, environment, request)
         # Only now, for what was checked before the last run need not be checked again while nothing changed.
         checks.check(recipe, inputs)
         return _start_and_watch(recipe, environment, request, view)
+
+
+def _check_earlier_run(recipe: Recipe, environment: Environment, request: worker.Request) -> None:
+    store = Store.open_sqlite(environment.metadata_path)
+    if request.from_node and not (store and store.run_ids(recipe.name)):
+        raise SettingsError(
+            f"--from {request.from_node} takes what comes before it from the last run, "
+            f"and {recipe.name} has not run yet.",
+            "Run it without --from first.",
+        )
 
 
 def up_to_date(recipe: Recipe, environment: Environment, prints: Mapping[str, fingerprint.Fingerprint]) -> Run | None:

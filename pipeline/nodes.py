@@ -24,6 +24,16 @@ NODES = (
 """In the order of the data flow, as `pipeline.dag.build` chains them."""
 
 
+def check_order(from_node: str | None, to_node: str | None) -> None:
+    """Checks that a partial run has something to run.
+
+    Raises:
+        SettingsError: `from_node` comes after `to_node`.
+    """
+    if from_node and to_node and NODES.index(from_node) > NODES.index(to_node):
+        raise SettingsError(f"--from {from_node} comes after --to {to_node}; the order is {', '.join(NODES)}.")
+
+
 def find(name: str) -> str:
     """The node of that name, in whatever case it is written.
 

@@ -43,16 +43,20 @@ def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
     evaluation, pushed_to, notes = None, None, []
     for artifact in _outputs(store, nodes, "ExampleGen", "rejected_rows"):
         if count := artifact.properties.get("num_rows", 0):
-            notes.append(f"Set aside  {count} rows, with the reason of each, in {artifact.uri}")
+            notes.append(f"Set aside  {_counted(count, 'row', 'rows')}, with the reason of each, in {artifact.uri}")
     for artifact in _outputs(store, nodes, "DataGate", "verdict"):
         if count := artifact.properties.get("num_anomalies", 0):
-            notes.append(f"Let pass   {count} anomalies of the data, listed in {artifact.uri}")
+            notes.append(f"Let pass   {_counted(count, 'anomaly', 'anomalies')} of the data, listed in {artifact.uri}")
     for artifact in _outputs(store, nodes, "Evaluator", "evaluation"):
         evaluation = json.loads(Path(artifact.uri, SUMMARY_FILE).read_text(encoding="utf-8"))
     for artifact in _outputs(store, nodes, "Pusher", "pushed_model"):
         destination = artifact.properties.get("pushed_destination")
         pushed_to = Path(destination) if destination else None
     return Result(evaluation, pushed_to, tuple(notes))
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def _outputs(store: Store, nodes: Mapping[str, NodeRun], node: str, name: str) -> list[ArtifactRecord]:

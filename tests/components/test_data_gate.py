@@ -53,14 +53,14 @@ def numbers(kind: pa.DataType, *values: float | None) -> pa.Array:
         (
             "payment",
             texts(b"Cash", b"Coin", None, b"Coin", b"Card", b"Shell"),
-            ["'Coin' in 2 rows", "'Shell' in 1 rows"],
+            ["'Coin' in 2 rows", "'Shell' in 1 row"],
         ),
         ("payment", texts(b"Cash", None), []),
-        ("payment", texts(b"\xff"), ["'\ufffd' in 1 rows"]),
-        ("company", texts(b"Blue", b"Green"), ["'Green' in 1 rows"]),
-        ("hour", numbers(pa.int64(), 0, 23, 24, -1, 24), ["24 in 2 rows", "-1 in 1 rows"]),
+        ("payment", texts(b"\xff"), ["'\ufffd' in 1 row"]),
+        ("company", texts(b"Blue", b"Green"), ["'Green' in 1 row"]),
+        ("hour", numbers(pa.int64(), 0, 23, 24, -1, 24), ["24 in 2 rows", "-1 in 1 row"]),
         ("hour", numbers(pa.int64(), 0, 23, None), []),
-        ("fare", numbers(pa.float32(), 0.0, 1e9, -2.5), ["-2.5 in 1 rows"]),
+        ("fare", numbers(pa.float32(), 0.0, 1e9, -2.5), ["-2.5 in 1 row"]),
         ("miles", numbers(pa.float32(), -1.0), []),
         ("hour", texts(b"noon"), []),
         ("payment", numbers(pa.int64(), 3), []),
@@ -87,13 +87,13 @@ def test_the_description_names_feature_split_and_samples() -> None:
             "split": "train",
             "feature": "hour",
             "description": "Out of range.",
-            "samples": ["24 in 2 rows", "25 in 1 rows"],
+            "samples": ["24 in 2 rows", "25 in 1 row"],
         },
         {"split": "eval", "feature": "fare", "description": "Column is missing.", "samples": []},
     ]
     assert data_gate.describe(findings) == (
         "The data do not look like their schema: 2 anomalies.\n"
-        "  hour (train): Out of range. e.g. 24 in 2 rows, 25 in 1 rows\n"
+        "  hour (train): Out of range. e.g. 24 in 2 rows, 25 in 1 row\n"
         "  fare (eval): Column is missing."
     )
 
@@ -153,9 +153,9 @@ def test_bad_data_stop_the_run_with_every_anomaly(gate: Gate, tmp_path: Path) ->
     first, *rest = str(caught.value).splitlines()
     assert first == "The data do not look like their schema: 3 anomalies."
     assert rest[0].startswith("  hour (train): ")
-    assert rest[0].endswith(" e.g. 24 in 1 rows")
+    assert rest[0].endswith(" e.g. 24 in 1 row")
     assert rest[1].startswith("  payment (train): ")
-    assert rest[1].endswith(" e.g. 'Coin' in 1 rows")
+    assert rest[1].endswith(" e.g. 'Coin' in 1 row")
     assert rest[2].startswith("  company (eval): ")
     assert rest[3] == (
         "Mend the data, or, if the data are right, the schema under schemas/; "
@@ -170,8 +170,8 @@ def test_bad_data_are_noted_where_a_recipe_only_warns(gate: Gate, caplog: pytest
         verdict = gate("warn", **BAD)
     assert verdict.num_anomalies == 3
     assert [(f["split"], f["feature"], f["samples"]) for f in verdict_of(verdict)] == [
-        ("train", "hour", ["24 in 1 rows"]),
-        ("train", "payment", ["'Coin' in 1 rows"]),
+        ("train", "hour", ["24 in 1 row"]),
+        ("train", "payment", ["'Coin' in 1 row"]),
         ("eval", "company", []),
     ]
     assert "3 anomalies" in caplog.text

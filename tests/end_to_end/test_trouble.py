@@ -50,7 +50,7 @@ def test_an_anomaly_stops_the_run_and_a_bad_row_is_named(small: Project) -> None
     assert stopped.code == 1
     assert "DataGate failed." in stopped.errors
     assert "payment_type (" in stopped.errors
-    assert "'Bottle Caps' in 1 rows" in stopped.errors
+    assert "'Bottle Caps' in 1 row" in stopped.errors
     assert "Go on:" in stopped.errors
     assert "Transform" not in small.states(small.run_ids()[0])
 
@@ -67,8 +67,8 @@ def test_an_anomaly_stops_the_run_and_a_bad_row_is_named(small: Project) -> None
     assert small.store is not None
     rejected = small.store.outputs(small.node_runs(small.run_ids()[0])["ExampleGen"].id)["rejected_rows"][0]
     assert rejected.properties["num_rows"] == 1
-    assert f"Set aside  1 rows, with the reason of each, in {rejected.uri}" in accepted.output
-    assert "Let pass   1 anomalies of the data" in accepted.output
+    assert f"Set aside  1 row, with the reason of each, in {rejected.uri}" in accepted.output
+    assert "Let pass   1 anomaly of the data" in accepted.output
 
 
 def test_a_failing_model_names_the_line_and_the_next_run_goes_on_from_there(small: Project) -> None:

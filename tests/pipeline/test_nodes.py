@@ -25,3 +25,11 @@ def test_an_unknown_node_gets_the_nearest_name_or_all_names(written: str, messag
     with pytest.raises(SettingsError) as caught:
         nodes.find(written)
     assert str(caught.value) == message
+
+
+def test_a_partial_run_goes_forward() -> None:
+    nodes.check_order("Transform", "Trainer")
+    nodes.check_order("Trainer", "Trainer")
+    nodes.check_order("Trainer", None)
+    with pytest.raises(SettingsError, match=r"^--from Pusher comes after --to Trainer; the order is ExampleGen, "):
+        nodes.check_order("Pusher", "Trainer")

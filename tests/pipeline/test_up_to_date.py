@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from store_builder import StoreBuilder
 
+from components.errors import SettingsError
 from components.example_gen import files
 from metadata.store import Store
 from pipeline import fingerprint, local, nodes
@@ -141,3 +142,13 @@ def test_what_is_up_to_date_is_not_checked_again_but_a_forced_run_is(
     assert checked == []
     run_small(force=True)
     assert (checked, len(started)) == (["small"], 1)
+
+
+def test_from_needs_an_earlier_run(run_small: Callable[..., local.Run], started: list[str]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        run_small(from_node="Trainer")
+    assert str(caught.value) == (
+        "--from Trainer takes what comes before it from the last run, and small has not run yet.\n"
+        "Run it without --from first."
+    )
+    assert started == []
