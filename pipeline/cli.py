@@ -118,7 +118,9 @@ def _show_end(
     result = outcome.read(store, finished.nodes) if store else outcome.Result(None, None)
     outcome.show(console, result)
     if finished.new:
-        console.print(f"Logs       {environment.log_root / finished.id}", highlight=False, soft_wrap=True)
+        console.print(
+            f"Logs       {outcome.shown(environment.log_root / finished.id)}", highlight=False, soft_wrap=True
+        )
     if not result.good_enough:
         command = _command("why", "Trainer", "--recipe", request.recipe, *_environment(request.environment))
         click.echo(f"Next       {command}: what changed since the last good model")
@@ -129,7 +131,7 @@ def _show_end(
 
 
 def _next_commands(recipe_name: str, pushed_to: Path) -> list[tuple[str, str]]:
-    inspect = f"{_program('saved_model_cli')} show --dir {pushed_to} --tag_set serve --signature_def serving_default"
+    inspect = f"{_program('saved_model_cli')} show --dir {outcome.shown(pushed_to)} --all"
     serve = (
         f"tensorflow_model_server --rest_api_port=8501 --model_name={recipe_name} --model_base_path={pushed_to.parent}"
     )
@@ -188,7 +190,7 @@ def _program(name: str) -> str:
     beside = Path(sys.executable).parent / name
     if shutil.which(name) or not beside.exists():
         return name
-    return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)
+    return outcome.shown(beside)
 
 
 if __name__ == "__main__":

@@ -43,16 +43,24 @@ def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
     evaluation, pushed_to, notes = None, None, []
     for artifact in _outputs(store, nodes, "ExampleGen", "rejected_rows"):
         if count := artifact.properties.get("num_rows", 0):
-            notes.append(f"Set aside  {_counted(count, 'row', 'rows')}, with the reason of each, in {artifact.uri}")
+            rows = _counted(count, "row", "rows")
+            notes.append(f"Set aside  {rows}, with the reason of each, in {shown(artifact.uri)}")
     for artifact in _outputs(store, nodes, "DataGate", "verdict"):
         if count := artifact.properties.get("num_anomalies", 0):
-            notes.append(f"Let pass   {_counted(count, 'anomaly', 'anomalies')} of the data, listed in {artifact.uri}")
+            anomalies = _counted(count, "anomaly", "anomalies")
+            notes.append(f"Let pass   {anomalies} of the data, listed in {shown(artifact.uri)}")
     for artifact in _outputs(store, nodes, "Evaluator", "evaluation"):
         evaluation = json.loads(Path(artifact.uri, SUMMARY_FILE).read_text(encoding="utf-8"))
     for artifact in _outputs(store, nodes, "Pusher", "pushed_model"):
         destination = artifact.properties.get("pushed_destination")
         pushed_to = Path(destination) if destination else None
     return Result(evaluation, pushed_to, tuple(notes))
+
+
+def shown(location: Path | str) -> str:
+    """A path as the user would write it: relative where it is below the working folder."""
+    path = Path(location)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _counted(count: int, one: str, many: str) -> str:
@@ -79,9 +87,7 @@ def show(console: Console, result: Result) -> None:
             console.print(Text(f"… and {len(slices) - MAX_SLICES} smaller slices", style="dim"))
     console.print()
     if result.pushed_to:
-        console.print(
-            Text("Pushed to  ", style="bold green").append(str(result.pushed_to), style="default"), soft_wrap=True
-        )
+        console.print(Text.assemble(("Pushed to  ", "bold green"), shown(result.pushed_to)), soft_wrap=True)
     elif not result.good_enough:
         console.print(Text("Not pushed: the model did not reach every bar.", style="bold red"))
 

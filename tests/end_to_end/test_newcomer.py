@@ -42,7 +42,7 @@ def test_from_clone_to_changed_pipeline(project: Project) -> None:
     assert "Evaluation on 4,966 rows" in first.output
     assert len(project.pushed_versions()) == 1
     model = project.folder / "artifacts" / "serving" / "taxi" / project.pushed_versions()[0]
-    assert f"Pushed to  {model}" in first.output
+    assert f"Pushed to  {model.relative_to(project.folder)}\n" in first.output
 
     _raw_examples_are_scored(model)
     _nothing_changed_runs_nothing(project)
