@@ -198,7 +198,7 @@ def test_a_pushed_model_ends_with_0_and_the_next_commands(
     assert result.exit_code == 0
     assert f"Pushed to  {pushed_to}\n" in result.stdout
     assert f"Logs       {places.log_root / 'small-7'}\n" in result.stdout
-    assert f"--dir {pushed_to} --tag_set serve --signature_def serving_default\n" in result.stdout
+    assert f"--dir {pushed_to} --all\n" in result.stdout
     assert f"--model_name=small --model_base_path={pushed_to.parent}\n" in result.stdout
 
 
