@@ -27,7 +27,7 @@ find_uv() {
     for python in python3.10 python3 python; do
       if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 8))' >/dev/null 2>&1 &&
         "$python" -m venv .venv-uv >/dev/null 2>&1 &&
-        .venv-uv/bin/pip install --quiet uv >/dev/null; then
+        .venv-uv/bin/pip install --quiet --disable-pip-version-check uv >/dev/null; then
         break
       fi
       rm -rf .venv-uv
