@@ -16,6 +16,7 @@ from tfx.dsl.components.base import base_component, base_executor, executor_spec
 from tfx.types import Artifact, BaseChannel, Channel, artifact_utils, component_spec, standard_artifacts
 from tfx.types.artifact import Property, PropertyType
 from tfx.utils import io_utils
+from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
 from components.errors import AnomalyError
 from components.statistics_gen import decode, split_files
@@ -46,12 +47,7 @@ class DataGateSpec(component_spec.ComponentSpec):
 class Executor(base_executor.BaseExecutor):
     """Raises when a split has anomalies and the recipe says `on_anomaly: stop`."""
 
-    def Do(  # noqa: N802 (TFX's name)
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """Writes the verdict.
 
         Raises:

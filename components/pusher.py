@@ -14,7 +14,6 @@ from typing import Any
 from tfx.components.util import model_utils
 from tfx.dsl.components.base import base_component, base_executor, executor_spec
 from tfx.types import (
-    Artifact,
     BaseChannel,
     Channel,
     artifact_utils,
@@ -23,6 +22,7 @@ from tfx.types import (
     system_executions,
 )
 from tfx.utils import path_utils
+from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
 STAGING_PREFIX = ".incoming-"
 """Folders of this name are pushes under way; TF Serving takes only folders with a number for a name."""
@@ -46,12 +46,7 @@ class PusherSpec(component_spec.ComponentSpec):
 class Executor(base_executor.BaseExecutor):
     """Copies a blessed SavedModel to `<base_directory>/<version>` by way of a rename."""
 
-    def Do(  # noqa: N802 (TFX's name)
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """Pushes, or notes that the model was not blessed; TFX's own property names say which."""
         pushed = artifact_utils.get_single_instance(output_dict["pushed_model"])
         blessing = artifact_utils.get_single_instance(input_dict["model_blessing"])

@@ -24,6 +24,7 @@ from tensorflow_data_validation.statistics import stats_impl
 from tfx.components.statistics_gen import component, executor
 from tfx.dsl.components.base import base_beam_executor, executor_spec
 from tfx.types import Artifact, artifact_utils
+from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
 
@@ -34,12 +35,7 @@ SMALL_BYTES = 64 * 2**20
 class Executor(base_beam_executor.BaseBeamExecutor):
     """Writes `FeatureStats.pb` for each split, where stock's StatisticsGen does."""
 
-    def Do(  # noqa: N802 (TFX's name)
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """Computes the statistics of every split of `examples`."""
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])

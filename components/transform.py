@@ -21,8 +21,9 @@ from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io
 from tfx.components.transform import component
 from tfx.components.util import udf_utils
 from tfx.dsl.components.base import base_beam_executor, executor_spec
-from tfx.types import Artifact, artifact_utils
+from tfx.types import artifact_utils
 from tfx.utils import io_utils
+from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
 from tfx_bsl.tfxio import tf_example_record
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
@@ -37,12 +38,7 @@ BATCH_ROWS = 65_536
 class Executor(base_beam_executor.BaseBeamExecutor):
     """Analyzes the `train` split with the recipe's `preprocessing_fn` and transforms every split."""
 
-    def Do(  # noqa: N802 (TFX's name)
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """Writes `transform_graph` (a TFTransformOutput) and `transformed_examples` (a gzip TFRecord a source file).
 
         Raises:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tfx.components.evaluator import executor
-from tfx.types import Artifact, artifact_utils
+from tfx.types import artifact_utils
+from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
 from components.evaluation import summary
 from components.evaluation.settings import EvaluatorSettings
@@ -16,12 +17,7 @@ from components.evaluation.settings import EvaluatorSettings
 class Executor(executor.Executor):
     """Stock evaluation, with `summary.json` beside TFMA's own files."""
 
-    def Do(  # noqa: N802 (TFX's name)
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """See `tfx.components.evaluator.executor.Executor.Do`."""
         super().Do(input_dict, output_dict, exec_properties)
         evaluation = artifact_utils.get_single_instance(output_dict["evaluation"])

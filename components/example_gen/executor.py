@@ -15,6 +15,7 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
+from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
 from components import errors
 from components.errors import DataError, MillraceError
@@ -28,12 +29,7 @@ from components.example_gen.sources import merge_kinds, source_of
 class Executor(base_beam_executor.BaseBeamExecutor):
     """The executor of `component.ExampleGen`."""
 
-    def Do(  # noqa: N802  # TFX's name
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        output_dict: dict[str, list[types.Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """Writes the splits of the `examples` artifact and fills in its properties.
 
         Args:
