@@ -126,6 +126,8 @@ def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.R
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             _sweep(recipe, environment)
+    if process.returncode < 0:
+        _sweep(recipe, environment)
     _raise_failure(nodes, run_folder, process.returncode)
     return Run(request.run_id, nodes, new=True)
 
@@ -156,6 +158,11 @@ def _raise_failure(nodes: Mapping[str, NodeRun], run_folder: Path, exit_code: in
         lines = "".join(f"\n  {line}" for line in failure["lines"])
         raise NodeError(f"{node} failed.\n{message}{lines}\n\nLog: {worker.log_path(run_folder, node)}")
     failed = [record.node for record in nodes.values() if not record.succeeded]
+    if exit_code < 0:
+        raise NodeError(
+            f"{failed[0] if failed else 'The pipeline'} was ended from outside, by {signal.Signals(-exit_code).name}; "
+            "the system does that when memory runs out."
+        )
     if failed or exit_code:
         log = worker.log_path(run_folder, failed[0]) if failed else run_folder / worker.WORKER_LOG
         what = f"{failed[0]} failed" if failed else f"the pipeline could not be run (exit code {exit_code})"

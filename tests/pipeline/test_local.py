@@ -127,6 +127,15 @@ def test_a_worker_that_dies_silently(run_small: RunSmall, places: Environment, f
     assert "(exit code 3).\nIt left no output.\n" in failed_run(run_small)
 
 
+def test_a_worker_that_was_killed_is_told_as_such(
+    run_small: RunSmall, places: Environment, fake_worker: Worker
+) -> None:
+    fake_worker("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    assert failed_run(run_small) == (
+        "The pipeline was ended from outside, by SIGKILL; the system does that when memory runs out."
+    )
+
+
 def test_a_node_that_failed_without_a_word(
     run_small: RunSmall, places: Environment, builder: StoreBuilder, fake_worker: Worker
 ) -> None:
