@@ -46,7 +46,7 @@ def test_a_node_that_never_ran(places: Environment, builder: StoreBuilder) -> No
     ("state", "verb"),
     [
         ("COMPLETE", "ran"),
-        ("FAILED", "ran and failed"),
+        ("FAILED", "ran (and failed)"),
         ("CANCELED", "was stopped"),
         ("RUNNING", "is running"),
         ("NEW", "is running"),
@@ -102,7 +102,7 @@ def test_what_changed_is_named(
 
 def test_a_run_that_failed_names_what_changed_too(places: Environment, builder: StoreBuilder) -> None:
     trained_twice(builder, BASE, Fingerprint(**{**vars(BASE), "code": {"m.py": "x"}}), state="FAILED")
-    assert explain(places).startswith("Trainer ran and failed because the code of m.py; the code of recipes/small/")
+    assert explain(places).startswith("Trainer ran (and failed) because the code of m.py; the code of recipes/small/")
 
 
 def test_a_change_is_told_against_the_last_success(places: Environment, builder: StoreBuilder) -> None:
