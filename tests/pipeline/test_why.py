@@ -47,7 +47,7 @@ def test_a_node_that_never_ran(places: Environment, builder: StoreBuilder) -> No
     [
         ("COMPLETE", "ran"),
         ("FAILED", "ran (and failed)"),
-        ("CANCELED", "was stopped"),
+        ("CANCELED", "ran (and was stopped)"),
         ("RUNNING", "is running"),
         ("NEW", "is running"),
     ],
