@@ -12,6 +12,7 @@ from pipeline.fingerprint import PROPERTY, Fingerprint
 from pipeline.nodes import BASELINE_NODE, NODES
 
 SECTIONS = {"settings": "setting", "code": "code of", "packages": "package", "files": "contents of"}
+VERBS = {"COMPLETE": "ran", "FAILED": "ran (and failed)", "CANCELED": "ran (and was stopped)"}
 MAX_NAMED = 3
 
 
@@ -32,7 +33,7 @@ def explain(store: Store, pipeline: str, node: str) -> str:
         if _taken_over(latest):
             return f"{node} was taken from run {origin} as it was: the run began after it (--from)."
         return f"{node} was cached: its inputs, settings, code and packages are those of run {origin}."
-    verb = {"COMPLETE": "ran", "FAILED": "ran (and failed)", "CANCELED": "ran (and was stopped)"}.get(latest.state, "is running")
+    verb = VERBS.get(latest.state, "is running")
     previous = next((record for record in earlier if record.succeeded and not _taken_over(record)), None)
     if previous is None:
         return f"{node} {verb} because it had never run to its end before."
