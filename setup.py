@@ -20,6 +20,8 @@ REQUIREMENTS = [
     "tfx-bsl==1.16.1",
     "ml-metadata==1.16.0",
     "apache-beam==2.62.0",
+    # The set's own version; its protos are the warm-up requests beside an exported model.
+    "tensorflow-serving-api",
     # pkg_resources, which this set imports, left setuptools in 81.
     "setuptools<81",
     "pyarrow",
@@ -30,6 +32,9 @@ REQUIREMENTS = [
     # C checksums for TFRecord framing, and gzip several times faster than zlib.
     "google-crc32c",
     "isal",
+    # Images: read, checked and written as PNG without TensorFlow; the digits of the image recipe.
+    "pillow",
+    "scikit-learn",
 ]
 
 DEVELOPMENT = [
