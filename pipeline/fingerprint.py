@@ -52,6 +52,11 @@ class Fingerprint:
         """A canonical text: equal fingerprints give equal texts."""
         return json.dumps(asdict(self), sort_keys=True)
 
+    @property
+    def digest(self) -> str:
+        """A short name for it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
     @classmethod
     def from_json(cls, text: str) -> Fingerprint:
         """The inverse of `to_json`."""

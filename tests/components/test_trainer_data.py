@@ -14,7 +14,7 @@ from tiny_artifacts import Tiny
 
 from components.errors import TrainingError
 from components.trainer import features, inputs
-from components.trainer.run import schedule
+from components.trainer.fitting import schedule
 from components.trainer.settings import TrainerSettings
 
 
