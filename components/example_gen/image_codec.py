@@ -13,7 +13,9 @@ from PIL import Image, UnidentifiedImageError
 _COMPRESSION_LEVEL = 1  # A third of the time of the default 6, a few per cent larger.
 _READABLE = ("PNG", "JPEG", "MPO", "GIF", "BMP")  # MPO is the JPEG of some cameras, with a second picture behind.
 _EXPECTED = "PNG, JPEG, GIF or BMP"
+_WHOLE = f"{_EXPECTED} that decodes to the end"
 _BMP_BITS_OFFSET = 28
+_PNG_END = b"IEND\xaeB`\x82"
 # Whatever Pillow's decoders raise for data that are damaged.
 _DAMAGES = (OSError, SyntaxError, ValueError, TypeError, IndexError, EOFError, struct.error, zlib.error)
 
@@ -37,10 +39,15 @@ def find_fault(data: bytes) -> str | None:
                 bits = int.from_bytes(data[_BMP_BITS_OFFSET : _BMP_BITS_OFFSET + 2], "little")
                 return f"found a BMP with a palette of {bits} bits a pixel, expected one of 24 or 32 bits a pixel"
             image.load()
+        # Decoding ends with the last pixel; of a PNG, TensorFlow wants the checksums and the end to be right too.
+        with Image.open(io.BytesIO(data)) as image:
+            image.verify()
+        if image.format == "PNG" and _PNG_END not in data:
+            return f"found a damaged image (the end is missing), expected {_WHOLE}"
     except UnidentifiedImageError:
         return f"found no image, expected {_EXPECTED}"
     except Image.DecompressionBombError as error:
         return f"found an image that is too large to decode safely ({error})"
     except _DAMAGES as error:
-        return f"found a damaged image ({error}), expected {_EXPECTED} that decodes to the end"
+        return f"found a damaged image ({error}), expected {_WHOLE}"
     return None
