@@ -13,7 +13,7 @@ from tfx.dsl.io import fileio
 
 from components.autograph import bypass_libraries
 from components.errors import TrainingError
-from components.trainer import callbacks, export, features, inputs
+from components.trainer import callbacks, card, export, features, inputs, warm_up
 from components.trainer.settings import TrainerSettings
 
 
@@ -22,7 +22,8 @@ def run_fn(fn_args: FnArgs) -> None:
 
     Args:
         fn_args: TFX's training arguments; `custom_config` holds `model_module` (import path of the recipe's model.py),
-            `label` (the transformed feature to predict) and `trainer` (a TrainerSettings as a dict).
+            `label` (the transformed feature to predict), `trainer` (a TrainerSettings as a dict), and perhaps
+            `raw_eval_files` (raw rows for warm-up requests) and `class_names` (the label's classes by id).
 
     Raises:
         TrainingError: The training split has fewer rows than a batch.
@@ -34,9 +35,8 @@ def run_fn(fn_args: FnArgs) -> None:
     transform_output = tft.TFTransformOutput(fn_args.transform_output)
     train_files, eval_files = _files(fn_args.train_files), _files(fn_args.eval_files)
 
-    model = _compiled_model(
-        importlib.import_module(config["model_module"]), transform_output, config["label"], settings
-    )
+    recipe = importlib.import_module(config["model_module"])
+    model = _compiled_model(recipe, transform_output, config["label"], settings)
     epochs, steps_per_epoch = schedule(settings, inputs.count_rows(train_files))
     model.fit(
         inputs.training_batches(train_files, transform_output, config["label"], settings.batch_size, settings.seed),
@@ -52,7 +52,14 @@ def run_fn(fn_args: FnArgs) -> None:
         ],
         verbose=2,
     )
-    export.save(model, transform_output, config["label"], fn_args.serving_model_dir)
+    options = export.Options(
+        serving_outputs=export.serving_outputs_of(recipe, settings.params),
+        raw_examples=warm_up.read_rows(config.get("raw_eval_files", [])),
+        class_names=config.get("class_names"),
+        validation_metrics=card.last_validation_metrics(model.history.history),
+        training={"settings": config["trainer"], "epochs": epochs, "steps_per_epoch": steps_per_epoch},
+    )
+    export.save(model, transform_output, config["label"], fn_args.serving_model_dir, options)
 
 
 def schedule(settings: TrainerSettings, rows: int) -> tuple[int, int]:

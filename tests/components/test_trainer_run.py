@@ -41,11 +41,6 @@ def scores(saved: Any, serialized: list[bytes]) -> Any:
     return output.numpy()
 
 
-def test_the_signatures_are_those_that_are_documented(saved: Any) -> None:
-    assert sorted(saved.signatures) == ["serving_default", "transform_features", "transform_label"]
-    assert list(saved.signatures["serving_default"].structured_outputs) == ["score"]
-
-
 def test_serving_scores_raw_rows_as_the_model_scores_transformed_ones(
     saved: Any, tiny: Tiny, model: tf_keras.Model
 ) -> None:
