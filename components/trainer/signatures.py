@@ -23,7 +23,7 @@ from tensorflow_transform import graph_tools
 from components.errors import TrainingError
 from components.trainer import model_tensors, raw_tensors
 from components.trainer.model_tensors import ModelInput, Tensors
-from components.trainer.raw_tensors import FeatureSpec, RawTensor
+from components.trainer.raw_tensors import FeatureSpec, RawFeature, RawTensor
 
 SERVING_ENVIRONMENT = "SERVING"
 """The schema environment of requests to the model; label columns carry `not_in_environment: "SERVING"`."""
@@ -32,6 +32,9 @@ EXAMPLES = [tf.TensorSpec([None], tf.string, name="examples")]
 
 ServingOutputs: TypeAlias = Callable[[Tensors], Tensors]
 """Maps the model's outputs by name to what is served."""
+
+Transform: TypeAlias = Callable[[Mapping[str, RawFeature]], Tensors]
+"""Raw features by name to transformed ones: all that can be made of them."""
 
 Function: TypeAlias = Any
 """A tf.function: TensorFlow ships no types."""
@@ -74,13 +77,15 @@ def trace(
         TrainingError: There is no such layer, `serving_outputs` gives no tensors by name, or an input of the model
             needs a raw feature that requests do not have.
     """
-    transform = transform_output.transform_features_layer()
+    layer = transform_output.transform_features_layer()
+    # Called as a Keras layer it would cast raw floats to the precision of the global policy.
+    transform = layer.call
     serving_spec = _serving_spec(transform_output)
     inputs = model_tensors.inputs_of(model)
     score = _score(model, inputs, serving_outputs)
     scored = score.get_concrete_function()
     model_tensors.check_served(scored.structured_outputs)
-    sources = _raw_sources(transform, _used(inputs, scored))
+    sources = _raw_sources(layer, _used(inputs, scored))
     _check_sources(sources, serving_spec)
     raw = raw_tensors.from_schema(transform_output.raw_metadata.schema, serving_spec, sources)
 
@@ -116,7 +121,7 @@ def _embedding(part: Callable[..., tf.Tensor], inputs: list[ModelInput]) -> Func
 
 
 def _of_examples(
-    asked: Function, inputs: list[ModelInput], transform: tf_keras.layers.Layer, spec: Mapping[str, FeatureSpec]
+    asked: Function, inputs: list[ModelInput], transform: Transform, spec: Mapping[str, FeatureSpec]
 ) -> Function:
     """`asked`, a function of the model's inputs, as one of serialized tf.Examples without the label's columns."""
 
@@ -128,9 +133,7 @@ def _of_examples(
     return of_examples
 
 
-def _of_raw_tensors(
-    asked: Function, inputs: list[ModelInput], transform: tf_keras.layers.Layer, raw: list[RawTensor]
-) -> Function:
+def _of_raw_tensors(asked: Function, inputs: list[ModelInput], transform: Transform, raw: list[RawTensor]) -> Function:
     """`asked` as a function of raw features by name; only those that it depends on."""
 
     @tf.function(input_signature=[{given.name: given.spec for given in raw}], autograph=False)
@@ -149,9 +152,7 @@ def _of_raw_tensors(
     return of_raw_tensors
 
 
-def _transforms(
-    transform: tf_keras.layers.Layer, raw_spec: Mapping[str, FeatureSpec], label: str
-) -> dict[str, Function]:
+def _transforms(transform: Transform, raw_spec: Mapping[str, FeatureSpec], label: str) -> dict[str, Function]:
     @tf.function(input_signature=EXAMPLES, autograph=False)
     def transform_features(examples: tf.Tensor) -> Tensors:
         return dict(transform(tf.io.parse_example(examples, raw_spec)))
@@ -181,10 +182,10 @@ def _used(inputs: list[ModelInput], scored: Function) -> list[str]:
     return [given.feature for given in inputs if given.spec.name in reached]
 
 
-def _raw_sources(transform: tf_keras.layers.Layer, transformed: Iterable[str]) -> list[str]:
+def _raw_sources(layer: tf_keras.layers.Layer, transformed: Iterable[str]) -> list[str]:
     """The raw features that transformed ones are made of."""
     # TFT knows, and drops what cannot be computed from what it is fed, but it has no public way to ask beforehand.
-    loader = transform._saved_model_loader
+    loader = layer._saved_model_loader
     reached = {id(tensor) for name in transformed for tensor in loader._output_to_inputs_map[name]}
     return [
         name
