@@ -46,13 +46,32 @@ class ModelInput:
 
 
 def inputs_of(model: tf_keras.Model) -> list[ModelInput]:
-    """The inputs of a functional model."""
-    nested = model.input
+    """The inputs of a functional model.
+
+    Raises:
+        TrainingError: The model does not say what its inputs are.
+    """
+    try:
+        nested = model.input
+    except AttributeError as error:
+        raise TrainingError(
+            f"build_model in the recipe's model.py: received a {type(model).__name__} without inputs, "
+            "expected one with an Input for each feature.",
+            "Return tf_keras.Model(inputs, outputs), or a subclass of it called so.",
+        ) from error
     tensors = dict(nested) if isinstance(nested, Mapping) else dict(zip(model.input_names, model.inputs, strict=True))
     return [
         ModelInput(feature, tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype, name=name))
         for (feature, tensor), name in zip(tensors.items(), tensor_names(tensors), strict=True)
     ]
+
+
+def fed(inputs: list[ModelInput], transformed: Tensors, rows: tf.Tensor) -> dict[str, tf.Tensor]:
+    """What the model's inputs get, by tensor name; see `ModelInput.nothing` for what is not among `transformed`."""
+    return {
+        given.spec.name: given.fit(transformed[given.feature]) if given.feature in transformed else given.nothing(rows)
+        for given in inputs
+    }
 
 
 def outputs_of(model: tf_keras.Model, inputs: Tensors) -> Tensors:

@@ -128,7 +128,7 @@ def _of_examples(
     @tf.function(input_signature=EXAMPLES, autograph=False)
     def of_examples(examples: tf.Tensor) -> Any:
         transformed = transform(tf.io.parse_example(examples, spec))
-        return asked({given.spec.name: given.fit(transformed[given.feature]) for given in inputs})
+        return asked(model_tensors.fed(inputs, transformed, rows=tf.size(examples)))
 
     return of_examples
 
@@ -139,15 +139,7 @@ def _of_raw_tensors(asked: Function, inputs: list[ModelInput], transform: Transf
     @tf.function(input_signature=[{given.name: given.spec for given in raw}], autograph=False)
     def of_raw_tensors(tensors: Tensors) -> Any:
         transformed = transform({given.feature: given.to_feature(tensors[given.name]) for given in raw})
-        rows = tf.shape(tensors[raw[0].name])[0]
-        return asked(
-            {
-                given.spec.name: given.fit(transformed[given.feature])
-                if given.feature in transformed
-                else given.nothing(rows)
-                for given in inputs
-            }
-        )
+        return asked(model_tensors.fed(inputs, transformed, rows=tf.shape(tensors[raw[0].name])[0]))
 
     return of_raw_tensors
 

@@ -247,3 +247,32 @@ def test_a_model_must_not_depend_on_what_requests_do_not_have(tiny: Tiny) -> Non
     model = tf_keras.Model(given, tf_keras.layers.Dense(1)(tf.reshape(tf.cast(given, tf.float32), [-1, 1])))
     with pytest.raises(TrainingError, match="outputs depend on tips, which requests do not have"):
         signatures.trace(model, tiny.output, "big")
+
+
+def test_what_requests_do_not_have_may_be_an_input_that_no_output_depends_on(tiny: Tiny) -> None:
+    inputs = {"big": tf_keras.Input((), name="big", dtype="int64"), "fare": tf_keras.Input((), name="fare")}
+    model = tf_keras.Model(inputs, tf_keras.layers.Dense(1)(tf.reshape(inputs["fare"], [-1, 1])))
+    traced = signatures.trace(model, tiny.output, "big")
+    assert [raw.feature for raw in traced.raw_tensors or []] == ["fare"]
+    [found] = traced.functions["serving_default"](**asked(tiny, "serving_default", 30)).values()
+    np.testing.assert_allclose(found, expected(model, tiny, 30)[0], rtol=1e-6)
+
+
+def test_a_model_must_say_what_its_inputs_are(tiny: Tiny) -> None:
+    class Vague(tf_keras.Model):
+        pass
+
+    with pytest.raises(TrainingError, match="received a Vague without inputs, expected one with an Input for each"):
+        signatures.trace(Vague(), tiny.output, "big")
+
+
+def test_a_model_with_a_training_step_of_its_own_is_served_like_any_other(tiny: Tiny) -> None:
+    class Own(tf_keras.Model):
+        def train_step(self, data: Any) -> Any:
+            return super().train_step(data)
+
+    plain = two_outputs({})
+    own = Own(plain.input, plain.outputs)
+    found = signatures.trace(own, tiny.output, "big").functions["predict"](asked(tiny, "predict", 30))
+    for tensor, values in zip(found.values(), expected(plain, tiny, 30), strict=True):
+        np.testing.assert_allclose(tensor, values, rtol=1e-5)
