@@ -73,7 +73,7 @@ def fit(
     history: dict[str, list[float]] = {}
     for number, plan in enumerate(plans):
         with strategy.scope():
-            building.compile_model(model, recipe, settings, plan)
+            building.compile_model(model, recipe, settings, plan, batches.element_spec[1])
         with debugging.checked_numerics(settings.debug):
             history = model.fit(
                 batches,
