@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +19,7 @@ from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
-from components.tflite import convert, judge, metadata
+from components.tflite import convert, float32, judge, metadata
 from components.tflite.interpreter import Interpreter
 from components.tflite.rows import Rows
 from components.tflite.saved_model import Arrays, SavedModel
@@ -63,6 +64,7 @@ def _rows(input_dict: Artifacts, split: str, saved_model: SavedModel, label: str
         files=sorted(fileio.glob(f"{folder}/*")),
         feature_spec=transform_output.transformed_feature_spec(),
         inputs=saved_model.inputs,
+        features=saved_model.features,
         label=label,
     )
     rows.check()
@@ -72,7 +74,9 @@ def _rows(input_dict: Artifacts, split: str, saved_model: SavedModel, label: str
 def _made(saved_model: SavedModel, train: Rows, settings: TFLiteSettings, name: str) -> bytes:
     scores = judge.scores_output(saved_model.outputs)
     representative = list(train.evenly_spaced(settings.representative_rows))
-    converted = convert.convert(saved_model.path, settings.quantization, lambda: iter(representative))
+    with tempfile.TemporaryDirectory() as folder:
+        source = _convertible(saved_model, Path(folder))
+        converted = convert.convert(source, settings.quantization, lambda: iter(representative))
     description = metadata.Description(
         name=name,
         text=f"Quantization: {settings.quantization}. Input ranges are those of {len(representative)} training rows.",
@@ -81,6 +85,14 @@ def _made(saved_model: SavedModel, train: Rows, settings: TFLiteSettings, name: 
         labels=saved_model.labels,
     )
     return metadata.write(converted, description)
+
+
+def _convertible(saved_model: SavedModel, folder: Path) -> Path:
+    """The SavedModel, or, where it computes in mixed precision, one in `folder` that does not."""
+    if float32.is_float32(saved_model.signature):
+        return saved_model.path
+    float32.save(saved_model.signature, folder)
+    return folder
 
 
 def ranges(rows: Sequence[Arrays]) -> dict[str, tuple[float, float]]:

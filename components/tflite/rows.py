@@ -22,7 +22,9 @@ class Rows:
         split: Its name.
         files: gzip TFRecords of tf.Examples.
         feature_spec: How to parse them.
-        inputs: The signature's inputs; values are cast to their types, for TFRecords hold int64 and float32 only.
+        inputs: The signature's inputs; values are cast to their types, for TFRecords hold int64 and float32 only, and
+            take their shapes, for a model may want [batch, 1] where the transform gives [batch].
+        features: The transformed feature of each input.
         label: The transformed feature that is the label.
     """
 
@@ -30,6 +32,7 @@ class Rows:
     files: Sequence[str]
     feature_spec: Mapping[str, Any]
     inputs: Mapping[str, tf.TensorSpec]
+    features: Mapping[str, str]
     label: str
 
     def check(self) -> None:
@@ -38,7 +41,7 @@ class Rows:
         Raises:
             ExportError: A feature is not there, of variable length, or the label is not a class id.
         """
-        for name in (*self.inputs, self.label):
+        for name in (*(self.features[given] for given in self.inputs), self.label):
             if not isinstance(self.feature_spec.get(name), tf.io.FixedLenFeature):
                 raise ExportError(
                     f"the model's feature {name!r} is not a transformed feature of fixed shape; those are "
@@ -62,10 +65,7 @@ class Rows:
         empty = True
         for rows in self._records().batch(size).map(self._parse):
             empty = False
-            yield (
-                {name: tf.cast(rows[name], spec.dtype).numpy() for name, spec in self.inputs.items()},
-                tf.reshape(rows[self.label], [-1]).numpy(),
-            )
+            yield self._fitted(rows), tf.reshape(rows[self.label], [-1]).numpy()
         if empty:
             raise self._no_rows()
 
@@ -81,7 +81,15 @@ class Rows:
         # Of every rows / count rows one, also where that is no whole number.
         chosen = self._records().enumerate().filter(lambda position, _record: position * count % rows < count)
         for row in chosen.map(lambda _position, record: record).batch(1).map(self._parse):
-            yield {name: tf.cast(row[name], spec.dtype).numpy() for name, spec in self.inputs.items()}
+            yield self._fitted(row)
+
+    def _fitted(self, rows: Mapping[str, tf.Tensor]) -> Arrays:
+        found = {}
+        for name, spec in self.inputs.items():
+            values = tf.cast(rows[self.features[name]], spec.dtype)
+            as_they_are = values.shape.rank == spec.shape.rank
+            found[name] = (values if as_they_are else tf.reshape(values, [-1, *spec.shape[1:]])).numpy()
+        return found
 
     def _count(self) -> int:
         batches = self._records().batch(COUNT_ROWS)
@@ -97,5 +105,5 @@ class Rows:
         return tf.data.TFRecordDataset(list(self.files), compression_type="GZIP")
 
     def _parse(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
-        wanted = {*self.inputs, self.label}
+        wanted = {*self.features.values(), self.label}
         return dict(tf.io.parse_example(records, {n: s for n, s in self.feature_spec.items() if n in wanted}))

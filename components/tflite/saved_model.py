@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ SIGNATURE = "predict_transformed"
 """Takes transformed features by name, so that no op of the transform graph has to exist in TF Lite."""
 
 LABELS_FILE = Path("assets.extra", "labels.txt")
+CARD_FILE = Path("assets.extra", "card.json")
 
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
@@ -27,8 +29,10 @@ class SavedModel:
         path: The SavedModel's folder.
 
     Attributes:
+        signature: The signature as a concrete function; it lives as long as this object.
         inputs: Type and shape [batch, ...] of each input by name.
         outputs: The same of each output.
+        features: The transformed feature of each input; another name only where a signature's input cannot have it.
         variables_bytes: The size of the variables that the signature uses.
         labels: The class names in the order of their ids; empty where the SavedModel names none.
 
@@ -46,18 +50,27 @@ class SavedModel:
                 f"{path} has no signature {SIGNATURE!r}; it has {', '.join(sorted(signatures)) or 'none'}.",
                 "Train the model again with this version (`millrace run --from Trainer`).",
             )
-        self._signature = signatures[SIGNATURE]
-        self.inputs: dict[str, tf.TensorSpec] = dict(self._signature.structured_input_signature[1])
-        self.outputs: dict[str, tf.TensorSpec] = dict(self._signature.structured_outputs)
+        self.signature = signatures[SIGNATURE]
+        self.inputs: dict[str, tf.TensorSpec] = dict(self.signature.structured_input_signature[1])
+        self.outputs: dict[str, tf.TensorSpec] = dict(self.signature.structured_outputs)
+        self.features = {name: name for name in self.inputs} | _features(path / CARD_FILE)
         self.variables_bytes = sum(
-            variable.shape.num_elements() * variable.dtype.size for variable in self._signature.variables
+            variable.shape.num_elements() * variable.dtype.size for variable in self.signature.variables
         )
         self.labels = _labels(path / LABELS_FILE)
 
     def __call__(self, inputs: Mapping[str, Array]) -> Arrays:
         """The outputs by name for arrays [batch, ...] by name."""
-        outputs = self._signature(**{name: tf.constant(values) for name, values in inputs.items()})
+        outputs = self.signature(**{name: tf.constant(values) for name, values in inputs.items()})
         return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+
+def _features(path: Path) -> dict[str, str]:
+    """The features by input, as the model's card has them where it has a card."""
+    if not path.exists():
+        return {}
+    inputs = json.loads(path.read_text(encoding="utf-8"))["signatures"][SIGNATURE]["inputs"]
+    return {name: given["feature"] for name, given in inputs.items()}
 
 
 def _labels(path: Path) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import tensorflow as tf
 import tflite_models
 
 from components.errors import ExportError
-from components.tflite import convert
+from components.tflite import convert, float32
 from components.tflite.interpreter import Interpreter
 from components.tflite.saved_model import Arrays, SavedModel
 
@@ -92,6 +93,46 @@ def test_a_fixed_batch_of_several_rows_is_refused(tmp_path: Path) -> None:
     content = convert.convert(saved(tmp_path, tf.nn.softmax, 4), "dynamic", representative)
     with pytest.raises(ExportError, match=r"takes batches of 4 rows; expected any number, or 1\.\nLeave the batch"):
         Interpreter(content, 1)
+
+
+def test_features_go_by_the_names_that_the_card_has(tmp_path: Path) -> None:
+    model = saved(tmp_path, tf.nn.softmax)
+    assert SavedModel(model).features == {"x": "x"}
+    (model / "assets.extra").mkdir()
+    card = {"signatures": {"predict_transformed": {"inputs": {"x": {"feature": "ticket-price", "dtype": "float32"}}}}}
+    (model / "assets.extra" / "card.json").write_text(json.dumps(card))
+    assert SavedModel(model).features == {"x": "ticket-price"}
+
+
+@pytest.mark.parametrize("reduced", [tf.bfloat16, tf.float16])
+@pytest.mark.parametrize("quantization", ["dynamic", "float16", "int8"])
+def test_a_model_of_mixed_precision_is_converted_in_float32(
+    tmp_path: Path, reduced: tf.DType, quantization: convert.Quantization
+) -> None:
+    dense = tf.Variable(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3))
+
+    def predict(b: tf.Tensor, a: tf.Tensor) -> dict[str, tf.Tensor]:
+        hidden = tf.nn.relu(tf.matmul(tf.cast(b, reduced), tf.cast(dense, reduced)) + tf.constant(0.5, reduced))
+        scores = tf.cast(hidden, tf.float32) * a
+        return {"scores": scores, "class_ids": tf.argmax(scores, axis=1)}
+
+    inputs = {"b": tf.TensorSpec([None, 4], tf.float32), "a": tf.TensorSpec([None, 1], tf.float32)}
+    tflite_models.save(tmp_path / "model", predict, inputs, [dense])
+    mixed = SavedModel(tmp_path / "model")
+    assert not float32.is_float32(mixed.signature)
+    float32.save(mixed.signature, tmp_path / "widened")
+    widened = SavedModel(tmp_path / "widened")
+    assert float32.is_float32(widened.signature)
+    assert (widened.inputs.keys(), widened.outputs.keys()) == (mixed.inputs.keys(), mixed.outputs.keys())
+
+    rows = {"b": ROWS, "a": np.full((20, 1), 2.0, np.float32)}
+    wanted = 2 * np.maximum(ROWS @ dense.numpy() + 0.5, 0)
+    np.testing.assert_allclose(widened(rows)["scores"], wanted, rtol=1e-6)
+    singles = [{name: values[i : i + 1] for name, values in rows.items()} for i in range(20)]
+    content = convert.convert(tmp_path / "widened", quantization, lambda: iter(singles))
+    found = Interpreter(content, 1)(rows)
+    np.testing.assert_allclose(found["scores"], wanted, atol=0.05)
+    assert found["class_ids"].dtype == np.int64
 
 
 def test_a_model_without_the_signature_names_those_that_it_has(tmp_path: Path) -> None:

@@ -97,6 +97,24 @@ def test_int8_without_fallback_names_the_ops_that_stay_in_float(table: Case, exe
     )
 
 
+def test_a_model_of_mixed_precision_is_judged_as_it_is_served(execute: Execute, tmp_path: Path) -> None:
+    def save_model(folder: Path) -> None:
+        weight = tf.Variable(np.full((1, 1), 8, np.float32))
+
+        def predict(fare: tf.Tensor) -> dict[str, tf.Tensor]:
+            logits = tf.matmul(tf.cast(fare[:, None], tf.bfloat16) - 1, tf.cast(weight, tf.bfloat16))
+            return {"probability": tf.sigmoid(tf.cast(logits, tf.float32))}
+
+        tflite_models.save(folder, predict, {"fare": tf.TensorSpec([None], tf.float32)}, [weight])
+
+    # 1.001 is 1 in bfloat16, and so not above the threshold of the SavedModel.
+    columns = {"fare": np.array([0, 0.5, 1.001, 2], np.float32), "big": np.array([0, 0, 1, 1])}
+    spec = {name: tflite_models.TABLE_SPEC[name] for name in columns}
+    case = tflite_models.new_case(tmp_path / "case", save_model, spec, "big", train=columns, eval=columns)
+    made = execute(case, quantization="dynamic")
+    assert (made.saved_model_accuracy, made.accuracy, made.blessed) == (0.75, 1.0, 1)
+
+
 @pytest.fixture
 def overflowing(tmp_path: Path) -> Case:
     """A model whose weight is beyond float16; three of four rows are of the class that it then never predicts."""

@@ -58,7 +58,7 @@ def rows(tmp_path: Path) -> Rows:
     fares = np.arange(4, dtype=np.float32)
     tflite_models.write_split(tmp_path / "split", {"fare": fares, "big": (fares > 1).astype(int)})
     files = sorted(map(str, (tmp_path / "split").iterdir()))
-    return Rows("eval", files, TABLE_SPEC, {"fare": spec(None)}, "big")
+    return Rows("eval", files, TABLE_SPEC, {"fare": spec(None)}, {"fare": "fare"}, "big")
 
 
 def model(threshold: float, shift: float = 0.0) -> judge.Callable[[Arrays], Arrays]:

@@ -23,6 +23,7 @@ def table(folder: Path, rows: int, **changes: Any) -> Rows:
     tflite_models.write_split(folder / "split", {"fare": fares, "company": fares.astype(int), "big": fares > 2})
     files = sorted(map(str, (folder / "split").iterdir()))
     whole = {"split": "train", "files": files, "feature_spec": TABLE_SPEC, "inputs": {"fare": NUMBER}, "label": "big"}
+    whole |= {"features": {name: name for name in changes.get("inputs", whole["inputs"])}}
     return Rows(**(whole | changes))
 
 
@@ -38,9 +39,15 @@ def test_integers_are_cast_to_the_types_of_the_signature(tmp_path: Path) -> None
     tflite_models.write_split(tmp_path / "split", {"image": images[:3], "digit": labels[:3]})
     files = sorted(map(str, (tmp_path / "split").iterdir()))
     inputs = {"image": tf.TensorSpec([None, 8, 8, 1], tf.uint8)}
-    [(found, _)] = Rows("eval", files, DIGITS_SPEC, inputs, "digit").batches(10)
+    [(found, _)] = Rows("eval", files, DIGITS_SPEC, inputs, {"image": "image"}, "digit").batches(10)
     assert found["image"].dtype == np.uint8
     np.testing.assert_array_equal(found["image"], images[:3])
+
+
+def test_rows_take_the_shapes_and_names_of_the_signature(tmp_path: Path) -> None:
+    columns = {"in": tf.TensorSpec([None, 1], tf.float32)}
+    [(inputs, _)] = table(tmp_path, 3, inputs=columns, features={"in": "fare"}).batches(10)
+    assert {name: values.tolist() for name, values in inputs.items()} == {"in": [[0.0], [1.0], [2.0]]}
 
 
 @pytest.mark.parametrize(
