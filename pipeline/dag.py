@@ -71,7 +71,7 @@ def build(
     transform = Transform(examples=examples, schema=schema, preprocessing_fn=recipe.preprocessing_fn)
     transform.add_upstream_node(data_gate)
 
-    trainer = _trainer(recipe, transform)
+    trainer = _trainer(recipe, environment, transform, fingerprints["Trainer"])
     model = trainer.outputs["model"]
 
     baseline = Resolver(
@@ -107,7 +107,9 @@ def _schema(recipe: Recipe, statistics: BaseChannel) -> BaseNode:
     return node.with_id("SchemaGen")
 
 
-def _trainer(recipe: Recipe, transform: Transform) -> Trainer:
+def _trainer(
+    recipe: Recipe, environment: Environment, transform: Transform, trainer_fingerprint: fingerprint.Fingerprint
+) -> Trainer:
     return Trainer(
         run_fn="components.trainer.run.run_fn",
         examples=transform.outputs["transformed_examples"],
@@ -118,6 +120,10 @@ def _trainer(recipe: Recipe, transform: Transform) -> Trainer:
             "model_module": recipe.model_module,
             "label": recipe.settings.label,
             "trainer": recipe.settings.trainer.model_dump(mode="json"),
+            # An interrupted training goes on only with the code and the settings that it began with.
+            "checkpoint_root": str(
+                environment.pipeline_root / recipe.name / "checkpoints" / trainer_fingerprint.digest
+            ),
         },
     )
 

@@ -11,6 +11,7 @@ import ast
 import hashlib
 import importlib.metadata
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -21,6 +22,8 @@ from pydantic import BaseModel
 
 from components.errors import SettingsError
 from components.example_gen import files
+from components.example_gen.digests import content_digests
+from components.example_gen.formats import IMAGE_FORMATS
 from pipeline import nodes
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
@@ -41,7 +44,8 @@ class Fingerprint:
       settings: The node's own settings, by dotted key.
       code: A digest for each of the project's source files that the node reaches by imports.
       packages: The versions of the installed packages that do the node's work.
-      files: A content digest for each file that the node reads from outside the pipeline.
+      files: A content digest for each file that the node reads from outside the pipeline; for each folder, where they
+        are images.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -52,6 +56,11 @@ class Fingerprint:
     def to_json(self) -> str:
         """A canonical text: equal fingerprints give equal texts."""
         return json.dumps(asdict(self), sort_keys=True)
+
+    @property
+    def digest(self) -> str:
+        """A short name for it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     @classmethod
     def from_json(cls, text: str) -> Fingerprint:
@@ -64,7 +73,7 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
     settings = recipe.settings
     schema_files = [recipe.curated_schema] if recipe.curated_schema else []
     memo = environment.pipeline_root / recipe.name / "input_digests.json"
-    input_digests = {_shown(path): files.content_digest(path, memo) for path in inputs.files}
+    pillow = ["pillow"] if inputs.format in IMAGE_FORMATS else []
     serving = {"serving_root": str(environment.serving_root)}
     tflite = _tflite(recipe)
     # The Pusher's too: a recipe that asks no longer for a TF Lite model has one node less, and none that changed.
@@ -73,8 +82,8 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
         "ExampleGen": Fingerprint(
             settings=_flat({"data": settings.data}) | {"data.span": inputs.span},
             code=_code("components.example_gen.component"),
-            packages=_packages("pyarrow", "tfx-bsl"),
-            files=input_digests,
+            packages=_packages("pyarrow", "tfx-bsl", *pillow),
+            files=_input_digests(inputs, memo),
         ),
         "StatisticsGen": Fingerprint(
             code=_code("components.statistics_gen"), packages=_packages("tensorflow-data-validation")
@@ -122,6 +131,18 @@ def _tflite(recipe: Recipe) -> dict[str, Fingerprint]:
         packages=_packages("tensorflow", "flatbuffers"),
     )
     return {nodes.TFLITE_NODE: made}
+
+
+def _input_digests(inputs: files.InputFiles, memo: Path) -> dict[str, str]:
+    digests = content_digests(inputs.files, memo)
+    if inputs.format != "images":
+        return {_shown(path): digest for path, digest in digests.items()}
+    # One for each folder: the metadata store is no place for a line about each of 50,000 images.
+    folders: dict[Path, Any] = {}
+    for path, digest in digests.items():
+        lines = folders.setdefault(path.parent, hashlib.sha256())
+        lines.update(digest.encode() + b"  " + os.fsencode(path.name) + b"\n")
+    return {_shown(folder): digest.hexdigest() for folder, digest in folders.items()}
 
 
 def source_digest(source: str) -> str:

@@ -108,7 +108,7 @@ def training_note(run_folder: Path, node: str) -> str:
         return ""
     seen = json.loads(path.read_text(encoding="utf-8"))
     metrics = "  ".join(f"{name} {value:.4f}" for name, value in seen["metrics"].items() if not name.startswith("val_"))
-    return f"epoch {seen['epoch']}/{seen['epochs']}  {metrics}"
+    return f"epoch {seen['epoch']}/{seen['epochs']}  {metrics}  {seen['note']}"
 
 
 def _elapsed(record: NodeRun) -> str:

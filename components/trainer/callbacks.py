@@ -1,47 +1,171 @@
-"""What training tells the outside world while it goes on."""
+"""What watches the training: from the settings under `trainer.callbacks`, and what every training has."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
 import tf_keras
+
+from components.errors import TrainingError
+from components.trainer.callback_settings import CallbackSettings, TensorBoardSettings
 
 PROGRESS_VARIABLE = "MILLRACE_PROGRESS"
 """Names the environment variable with the file that training writes its progress to; unset, it writes none."""
 
+HISTORY_FILE = "history.csv"
+TENSORBOARD_FOLDER = "tensorboard"
+BEST_WEIGHTS = "best/weights"
+
+
+def from_settings(settings: CallbackSettings, run_dir: str) -> list[tf_keras.callbacks.Callback]:
+    """The callbacks that recipe.yaml asks for; their files go to `run_dir`."""
+    chosen: list[tf_keras.callbacks.Callback] = []
+    if settings.early_stopping:
+        chosen.append(tf_keras.callbacks.EarlyStopping(**settings.early_stopping.model_dump(), verbose=1))
+    if settings.reduce_lr_on_plateau:
+        chosen.append(tf_keras.callbacks.ReduceLROnPlateau(**settings.reduce_lr_on_plateau.model_dump(), verbose=1))
+    if settings.best_checkpoint:
+        path = f"{run_dir}/{BEST_WEIGHTS}"
+        best = settings.best_checkpoint.model_dump()
+        chosen.append(tf_keras.callbacks.ModelCheckpoint(path, save_best_only=True, save_weights_only=True, **best))
+    if settings.tensorboard:
+        chosen.append(_tensorboard(settings.tensorboard, run_dir))
+    return chosen
+
+
+def _tensorboard(settings: TensorBoardSettings, run_dir: str) -> tf_keras.callbacks.Callback:
+    return tf_keras.callbacks.TensorBoard(
+        log_dir=f"{run_dir}/{TENSORBOARD_FOLDER}",
+        histogram_freq=settings.histograms_every,
+        write_graph=False,
+        profile_batch=settings.profile_steps or 0,
+    )
+
 
 class ProgressFile(tf_keras.callbacks.Callback):
-    """Keeps a small JSON file with epoch, epochs and the latest metrics, for the live table of a run."""
+    """Keeps a small JSON file with epoch, epochs, metrics and a note, for the live table of a run.
 
-    def __init__(self, path: Path, epochs: int) -> None:
+    Args:
+        path: The file.
+        epochs: Epochs in all.
+        note: What else to show, such as the precision.
+    """
+
+    def __init__(self, path: Path, epochs: int, note: str) -> None:
         super().__init__()
         self._path = path
         self._epochs = epochs
         self._epoch = 0
+        self._note = note
 
-    @classmethod
-    def from_environment(cls, epochs: int) -> list[ProgressFile]:
-        """One callback where a run wants to know, none otherwise."""
-        path = os.environ.get(PROGRESS_VARIABLE)
-        return [cls(Path(path), epochs)] if path else []
-
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Keras's hook."""
         self._epoch = epoch + 1
 
-    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Keras's hook; called once for each `steps_per_execution` steps."""
-        self._write(logs)
-
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Keras's hook."""
         self._write(logs)
 
-    def _write(self, logs: dict[str, Any] | None) -> None:
+    def _write(self, logs: Mapping[str, Any] | None) -> None:
         metrics = {name: float(value) for name, value in (logs or {}).items()}
+        progress = {"epoch": self._epoch, "epochs": self._epochs, "metrics": metrics, "note": self._note}
         staging = self._path.with_suffix(".tmp")
-        staging.write_text(json.dumps({"epoch": self._epoch, "epochs": self._epochs, "metrics": metrics}))
+        staging.write_text(json.dumps(progress))
         os.replace(staging, self._path)
+
+
+class StepwiseProgressFile(ProgressFile):
+    """The same, also within an epoch."""
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Keras's hook; called once for each `steps_per_execution` steps."""
+        self._write(logs)
+
+
+class NaNGuard(tf_keras.callbacks.Callback):
+    """Ends the training with an error as soon as an epoch's loss is no finite number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._epoch = 0
+
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Keras's hook."""
+        self._epoch = epoch + 1
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Keras's hook."""
+        self._check(logs)
+
+    def _check(self, logs: Mapping[str, Any] | None) -> None:
+        loss = float((logs or {}).get("loss", 0.0))
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"The loss became {loss} in epoch {self._epoch}.",
+                "Lower the learning rate, set trainer.optimization.clip_norm, or find the cause with "
+                "--set trainer.debug=true.",
+            )
+
+
+class StepwiseNaNGuard(NaNGuard):
+    """The same, also within an epoch."""
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Keras's hook; called once for each `steps_per_execution` steps."""
+        self._check(logs)
+
+
+class ExampleImages(tf_keras.callbacks.Callback):
+    """Shows training images in TensorBoard, as the model sees them, after each epoch.
+
+    Args:
+        batches: What `fit` is given; its first batches are shown.
+        num_images: How many.
+        run_dir: The folder of the training's files.
+
+    Raises:
+        TrainingError: No feature is an image, [height, width, 1, 3 or 4 channels].
+    """
+
+    def __init__(self, batches: tf.data.Dataset, num_images: int, run_dir: str) -> None:
+        super().__init__()
+        features = batches.element_spec[0]
+        self._names = [name for name, spec in features.items() if len(spec.shape) == 4 and spec.shape[-1] in (1, 3, 4)]
+        if not self._names:
+            raise TrainingError(
+                f"trainer.callbacks.tensorboard.example_images is {num_images}, but none of the features "
+                f"{', '.join(features)} is an image of shape [height, width, channels].",
+                "Set example_images to 0.",
+            )
+        self._batches = iter(batches)
+        self._num_images = num_images
+        self._folder = f"{run_dir}/{TENSORBOARD_FOLDER}/train"
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Keras's hook."""
+        features = next(self._batches)[0]
+        with tf.summary.create_file_writer(self._folder).as_default():
+            for name in self._names:
+                tf.summary.image(name, features[name], step=epoch, max_outputs=self._num_images)
+
+
+def watchers(epochs: int, note: str, stepwise: bool) -> list[tf_keras.callbacks.Callback]:
+    """The callbacks of every training: the NaN guard, and the progress file where a run wants one.
+
+    Args:
+        epochs: Epochs in all.
+        note: See ProgressFile.
+        stepwise: Whether they may look within an epoch, which ParameterServerStrategy does not allow.
+    """
+    guard = StepwiseNaNGuard() if stepwise else NaNGuard()
+    path = os.environ.get(PROGRESS_VARIABLE)
+    if not path:
+        return [guard]
+    progress = StepwiseProgressFile if stepwise else ProgressFile
+    return [guard, progress(Path(path), epochs, note)]

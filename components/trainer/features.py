@@ -19,7 +19,8 @@ class Feature:
 
     Attributes:
         name: The feature's name in the transformed data, and of the model's input.
-        dtype: `tf.float32`, `tf.int64` or `tf.string`.
+        dtype: `tf.float32`, `tf.int64` or `tf.string`; `tf.uint8` for arrays of integers that the schema keeps within 0
+            to 255, such as the pixels of an image.
         shape: The shape of one example, without the batch dimension; `()` is a scalar.
         num_categories: For a categorical integer, how many ids there are (0 to `num_categories` - 1); else None.
     """
@@ -30,24 +31,26 @@ class Feature:
     num_categories: int | None
 
 
-def from_schema(transformed_schema: schema_pb2.Schema, label: str) -> list[Feature]:
-    """Returns the model's features in the schema's order, without the label.
+def from_schema(transformed_schema: schema_pb2.Schema, label: str, sample_weight: str | None = None) -> list[Feature]:
+    """Returns the model's features in the schema's order, without the label and the sample weight.
 
     Args:
         transformed_schema: `TFTransformOutput.transformed_metadata.schema`. The schema that AnalyzeDataset returns will
             not do: ranges known only after the analysis, such as a vocabulary's size, are missing there.
         label: The name of the label; it must be in the schema.
+        sample_weight: The name of the sample weight, if there is one; it must be in the schema, too.
 
     Raises:
-        TrainingError: The label is not there, or a feature has no fixed shape.
+        TrainingError: The label or the weight is not there, or a feature has no fixed shape.
     """
     names = [feature.name for feature in transformed_schema.feature]
-    if label not in names:
-        raise TrainingError(
-            f"The label {label!r} is not among the transformed features: {_listed(names)}.",
-            "Return it from preprocessing_fn, or name another label in recipe.yaml.",
-        )
-    return [_feature(proto) for proto in transformed_schema.feature if proto.name != label]
+    for role, name in (("label", label), ("trainer.sample_weight", sample_weight)):
+        if name is not None and name not in names:
+            raise TrainingError(
+                f"The {role} {name!r} is not among the transformed features: {_listed(names)}.",
+                f"Return it from preprocessing_fn, or name another {role} in recipe.yaml.",
+            )
+    return [_feature(proto) for proto in transformed_schema.feature if proto.name not in (label, sample_weight)]
 
 
 def _feature(proto: schema_pb2.Feature) -> Feature:
@@ -57,7 +60,15 @@ def _feature(proto: schema_pb2.Feature) -> Feature:
             "Make it dense in preprocessing_fn (fill in what is missing).",
         )
     shape = tuple(dim.size for dim in proto.shape.dim)
-    return Feature(proto.name, _DTYPES[proto.type], shape, _num_categories(proto))
+    dtype = tf.uint8 if _is_bytewise(proto, shape) else _DTYPES[proto.type]
+    return Feature(proto.name, dtype, shape, _num_categories(proto))
+
+
+def _is_bytewise(proto: schema_pb2.Feature, shape: tuple[int, ...]) -> bool:
+    # tf.Examples know no smaller integer than int64, which is eight times the memory that pixels need.
+    domain = proto.int_domain
+    bounded = proto.WhichOneof("domain_info") == "int_domain" and not domain.is_categorical
+    return bool(shape) and bounded and domain.min >= 0 and domain.max <= 255
 
 
 def _num_categories(proto: schema_pb2.Feature) -> int | None:

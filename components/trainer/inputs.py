@@ -3,79 +3,205 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import tensorflow as tf
 import tensorflow_transform as tft
 
+from components.errors import TrainingError
+from components.trainer.features import Feature
+from components.trainer.settings import InputSettings
+
 PARSE_ROWS = 8_192
 """Rows parsed at once; one call of the parser a row costs more than the parsing."""
 
+CHUNK_ELEMENTS = 1 << 22
+"""Numbers that a chunk of rows may hold; rows as wide as images come in smaller chunks."""
+
 IN_MEMORY_FRACTION = 0.25
-"""A split is kept in memory when its parsed size is surely below this part of the machine's memory."""
+"""A split is kept in memory when its parsed rows take at most this part of the machine's memory."""
 
-INFLATION = 10
-"""Parsed tensors are at most about this many times the size of gzip TFRecords of narrow rows."""
+PARALLEL_FILES = 4
+"""Files read at a time where a split is streamed."""
+
+Rows = dict[str, tf.Tensor]
+Augment = Callable[[Rows, tf.Tensor], Mapping[str, tf.Tensor]]
 
 
-def read_split(files: Sequence[str], transform_output: tft.TFTransformOutput) -> tf.data.Dataset:
-    """Reads gzip TFRecords of transformed tf.Examples, in the files' order.
+@dataclass(frozen=True)
+class Layout:
+    """What the columns of a transformed row are to the trainer.
 
-    Returns:
-      A dataset of dicts of tensors, each of shape [<= PARSE_ROWS, ...].
+    Attributes:
+        spec: How a row is parsed, by feature name.
+        features: The model's inputs.
+        label: The name of the label.
+        sample_weight: The name of the weight, if there is one.
     """
-    spec = transform_output.transformed_feature_spec()
-    records = tf.data.TFRecordDataset(list(files), compression_type="GZIP")
-    return records.batch(PARSE_ROWS).map(lambda serialized: tf.io.parse_example(serialized, spec))
+
+    spec: Mapping[str, tf.io.FixedLenFeature]
+    features: Sequence[Feature]
+    label: str
+    sample_weight: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        transform_output: tft.TFTransformOutput,
+        features: Sequence[Feature],
+        label: str,
+        sample_weight: str | None = None,
+    ) -> Layout:
+        """The layout of what a Transform wrote."""
+        return cls(transform_output.transformed_feature_spec(), features, label, sample_weight)
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows that are parsed, or validated, at once."""
+        elements = sum(tf.TensorShape(feature.shape).num_elements() or 1 for feature in self.spec.values())
+        return max(1, min(PARSE_ROWS, CHUNK_ELEMENTS // elements))
+
+    def parse(self, serialized: tf.Tensor) -> Rows:
+        """Serialized tf.Examples, string [rows], to tensors [rows, ...], each in its feature's dtype."""
+        rows: Rows = tf.io.parse_example(serialized, self.spec)
+        return rows | {f.name: tf.cast(rows[f.name], f.dtype) for f in self.features if f.dtype == tf.uint8}
+
+    def split(self, rows: Rows) -> tuple[tf.Tensor | Rows, ...]:
+        """Rows to `(features, label)` or `(features, label, sample weight)`, as Keras takes them."""
+        inputs = {feature.name: rows[feature.name] for feature in self.features}
+        parts = (inputs, rows[self.label])
+        return parts if self.sample_weight is None else (*parts, rows[self.sample_weight])
 
 
-def training_batches(
-    files: Sequence[str], transform_output: tft.TFTransformOutput, label: str, batch_size: int, seed: int
-) -> tf.data.Dataset:
-    """Endless shuffled batches `(features, label)` of exactly `batch_size` rows.
+@dataclass(frozen=True)
+class Split:
+    """One split of the transformed examples, opened.
 
-    A split that fits in memory is parsed once and shuffled as a whole, anew in every pass; a larger one is streamed
-    through a shuffle buffer.
+    Attributes:
+        files: Gzip TFRecords, sorted.
+        layout: What is in them.
+        rows: How many rows there are.
+        columns: All rows by column, where they are kept in memory.
     """
-    if fits_in_memory(files):
-        batches = _shuffled_in_memory(files, transform_output, batch_size, seed)
-    else:
-        rows = read_split(files, transform_output).unbatch().shuffle(100_000, seed=seed)
-        batches = rows.repeat().batch(batch_size, drop_remainder=True)
-    return batches.map(_splitter(label)).prefetch(tf.data.AUTOTUNE)
+
+    files: Sequence[str]
+    layout: Layout
+    rows: int
+    columns: Rows | None
+
+    def training_batches(
+        self, batch_size: int, seed: int, settings: InputSettings, augment: Augment | None = None
+    ) -> tf.data.Dataset:
+        """Endless shuffled batches of exactly `batch_size` rows, as `Layout.split` gives them.
+
+        Args:
+            batch_size: Rows a batch.
+            seed: Of the shuffling and of `augment`.
+            settings: How large a shuffle buffer to use, and how to share the data among workers.
+            augment: Changes the features of a batch, behind the cache: anew in every epoch. It is given a seed, int64
+                [2], that is another one for each batch.
+
+        Raises:
+            TrainingError: There are fewer rows than one batch needs.
+        """
+        if self.rows < batch_size:
+            raise TrainingError(
+                f"The training split has {self.rows} rows, fewer than one batch of {batch_size}.",
+                "Set trainer.batch_size to at most the number of rows.",
+            )
+        batches = self._streamed(batch_size, seed, settings) if self.columns is None else self._kept(batch_size, seed)
+        if augment is not None:
+            batches = batches.enumerate().map(self._augmented(augment, seed), tf.data.AUTOTUNE)
+        return batches.map(self.layout.split).prefetch(tf.data.AUTOTUNE).with_options(_options(settings))
+
+    def evaluation_batches(self, settings: InputSettings) -> tf.data.Dataset:
+        """One pass in batches of at most `layout.chunk_rows` rows, in order, as `Layout.split` gives them."""
+        return self.chunks().map(self.layout.split).prefetch(tf.data.AUTOTUNE).with_options(_options(settings))
+
+    def chunks(self) -> tf.data.Dataset:
+        """One pass over all columns in chunks of at most `layout.chunk_rows` rows, in order."""
+        if self.columns is None:
+            return _read(self.files, self.layout)
+        return tf.data.Dataset.from_tensor_slices(self.columns).batch(self.layout.chunk_rows)
+
+    @property
+    def evaluation_steps(self) -> int:
+        """The number of evaluation batches."""
+        return -(-self.rows // self.layout.chunk_rows)
+
+    def _kept(self, batch_size: int, seed: int) -> tf.data.Dataset:
+        columns = self.columns or {}
+        # Shuffling row numbers and gathering whole batches costs a fraction of passing single rows through tf.data.
+        order = tf.data.Dataset.range(self.rows).shuffle(self.rows, seed=seed).repeat()
+        batches = order.batch(batch_size, drop_remainder=True)
+        return batches.map(lambda chosen: {name: tf.gather(column, chosen) for name, column in columns.items()})
+
+    def _streamed(self, batch_size: int, seed: int, settings: InputSettings) -> tf.data.Dataset:
+        files = tf.data.Dataset.from_tensor_slices(list(self.files)).shuffle(len(self.files), seed=seed)
+        records = files.interleave(_records, PARALLEL_FILES, num_parallel_calls=tf.data.AUTOTUNE)
+        # Shuffled before they are parsed: serialized rows are the smallest.
+        shuffled = records.shuffle(min(settings.shuffle_rows, self.rows), seed=seed).repeat()
+        return shuffled.batch(batch_size, drop_remainder=True).map(self.layout.parse, tf.data.AUTOTUNE)
+
+    def _augmented(self, augment: Augment, seed: int) -> Callable[[tf.Tensor, Rows], Rows]:
+        names = [feature.name for feature in self.layout.features]
+
+        def change(step: tf.Tensor, rows: Rows) -> Rows:
+            return rows | dict(augment({name: rows[name] for name in names}, tf.stack([seed, step])))
+
+        return change
 
 
-def evaluation_batches(files: Sequence[str], transform_output: tft.TFTransformOutput, label: str) -> tf.data.Dataset:
-    """One pass over a split in batches `(features, label)` of at most PARSE_ROWS rows, in order."""
-    return read_split(files, transform_output).map(_splitter(label)).prefetch(tf.data.AUTOTUNE)
+def open_split(files: Sequence[str], layout: Layout, settings: InputSettings) -> Split:
+    """Counts the rows of a split, and keeps them in memory as `settings.cache` says."""
+    limit = {"auto": IN_MEMORY_FRACTION * _machine_memory(), "memory": float("inf"), "none": 0.0}[settings.cache]
+    columns = _load(files, layout, limit) if sum(map(os.path.getsize, files)) <= limit else None
+    if columns is None:
+        return Split(files, layout, count_rows(files), None)
+    return Split(files, layout, len(columns[layout.label]), columns)
 
 
 def count_rows(files: Sequence[str]) -> int:
     """The number of records in gzip TFRecord files."""
-    counted = tf.data.TFRecordDataset(list(files), compression_type="GZIP").batch(PARSE_ROWS)
+    counted = _records(list(files)).batch(PARSE_ROWS)
     return int(counted.reduce(tf.constant(0, tf.int64), lambda total, batch: total + tf.size(batch, tf.int64)).numpy())
 
 
-def fits_in_memory(files: Sequence[str]) -> bool:
-    """Whether the parsed rows of gzip TFRecord files surely fit the machine's memory beside everything else."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return sum(map(os.path.getsize, files)) * INFLATION < memory * IN_MEMORY_FRACTION
+def _load(files: Sequence[str], layout: Layout, limit: float) -> Rows | None:
+    """All rows by column, or None as soon as they take more than `limit` bytes."""
+    parts: list[Rows] = []
+    size = 0
+    for part in _read(files, layout):
+        size += sum(_num_bytes(column) for column in part.values())
+        if size > limit:
+            return None
+        parts.append(part)
+    if not parts:
+        raise TrainingError(f"There are no rows in {', '.join(files) or 'the split'}.", "Look at ExampleGen's splits.")
+    return {name: tf.concat([part[name] for part in parts], axis=0) for name in parts[0]}
 
 
-def _shuffled_in_memory(
-    files: Sequence[str], transform_output: tft.TFTransformOutput, batch_size: int, seed: int
-) -> tf.data.Dataset:
-    parts = list(read_split(files, transform_output))
-    columns = {name: tf.concat([part[name] for part in parts], axis=0) for name in parts[0]}
-    rows = len(next(iter(columns.values())))
-    # Shuffling row numbers and gathering whole batches costs a fraction of passing single rows through tf.data.
-    order = tf.data.Dataset.range(rows).shuffle(rows, seed=seed).repeat().batch(batch_size, drop_remainder=True)
-    return order.map(lambda chosen: {name: tf.gather(column, chosen) for name, column in columns.items()})
+def _read(files: Sequence[str], layout: Layout) -> tf.data.Dataset:
+    return _records(list(files)).batch(layout.chunk_rows).map(layout.parse, tf.data.AUTOTUNE)
 
 
-def _splitter(label: str) -> Any:
-    def split(rows: dict[str, tf.Tensor]) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        return {name: tensor for name, tensor in rows.items() if name != label}, rows[label]
+def _records(files: Sequence[str] | tf.Tensor) -> tf.data.Dataset:
+    return tf.data.TFRecordDataset(files, compression_type="GZIP")
 
-    return split
+
+def _num_bytes(column: tf.Tensor) -> int:
+    if column.dtype == tf.string:
+        return int(tf.reduce_sum(tf.strings.length(column)))
+    return int(tf.size(column, tf.int64)) * int(column.dtype.size)
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _options(settings: InputSettings) -> tf.data.Options:
+    options = tf.data.Options()
+    policy = tf.data.experimental.AutoShardPolicy[settings.auto_shard.upper()]
+    options.experimental_distribute.auto_shard_policy = policy
+    return options

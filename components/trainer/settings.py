@@ -1,35 +1,135 @@
 """The settings under `trainer:` in a recipe."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from components.settings import Settings
+from components.trainer.callback_settings import CallbackSettings
+from components.trainer.optimization_settings import OptimizationSettings
+
+Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server", "tpu"]
+Precision = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]
+
+MANY_PROCESSES = ("multi_worker", "parameter_server")
+"""The strategies whose replicas are processes of their own."""
+
+
+class InputSettings(Settings):
+    """How the transformed examples reach the model.
+
+    Attributes:
+        cache: `memory` parses a split once and keeps it; `none` reads the files in every epoch; `auto` keeps a split
+            whose parsed rows take at most a quarter of the machine's memory.
+        shuffle_rows: Rows of the shuffle buffer where the split is not kept in memory; in memory all are shuffled.
+        auto_shard: How workers share the data: TensorFlow's `tf.data.experimental.AutoShardPolicy`.
+    """
+
+    cache: Literal["auto", "memory", "none"] = "auto"
+    shuffle_rows: int = Field(default=100_000, ge=1)
+    auto_shard: Literal["auto", "file", "data", "off"] = "auto"
+
+
+class Phase(Settings):
+    """A part of the training, such as the first of a fine-tuning, where only the new layers learn.
+
+    Attributes:
+        epochs: Passes over the training split.
+        freeze: Names of layers that do not learn in this phase; `*` stands for any letters.
+        learning_rate: Replaces the recipe's; None keeps it.
+    """
+
+    epochs: int = Field(ge=1)
+    freeze: list[str] = Field(default_factory=list)
+    learning_rate: float | None = Field(default=None, gt=0)
 
 
 class TrainerSettings(Settings):
     """How the model is trained.
 
     Attributes:
-      batch_size: Rows per training step.
-      train_steps: Training steps in all; give this or `epochs`.
-      epochs: Passes over the training split; give this or `train_steps`.
-      steps_per_execution: Training steps that TensorFlow runs without returning to Python.
-      seed: Seed of the initial weights, the shuffling and everything else that is random in training.
-      params: Passed to the recipe's `build_model` and `compile_arguments` as they stand.
+        batch_size: Rows per training step over all replicas together (the global batch).
+        train_steps: Training steps in all; give this, `epochs` or `phases`.
+        epochs: Passes over the training split; give this, `train_steps` or `phases`.
+        phases: Trained one after the other; give this, `train_steps` or `epochs`.
+        steps_per_execution: Training steps that TensorFlow runs without returning to Python.
+        seed: Seed of the initial weights, the shuffling and everything else that is random in training.
+        strategy: Which `tf.distribute` strategy; `auto` takes what the machine has (all its GPUs, a TPU, or the cluster
+            that TF_CONFIG names), else one device.
+        replicas: Devices of `mirrored`; None takes all GPUs. On a machine without GPUs, the number of CPU devices that
+            rehearse it.
+        workers: Processes that train. Without a TF_CONFIG in the environment they are started on this machine.
+        parameter_servers: Processes that hold the variables, for `parameter_server`.
+        communication: How workers of `multi_worker` reduce their gradients.
+        precision: The Keras dtype policy; `auto` takes what the device is fast at.
+        gpu_memory_limit_mb: The most a GPU may take, in MiB; None takes memory as it is needed.
+        sample_weight: The transformed feature that weighs each row's loss and metrics; it is no input of the model.
+        embedding_layer: The layer whose output the model's `embedding` signature gives.
+        debug: Finds out what is wrong with data or model: runs eagerly, checks every value and names the feature.
+        input: See InputSettings.
+        optimization: See OptimizationSettings.
+        callbacks: See CallbackSettings.
+        params: Passed to the functions of the recipe's model.py as they stand.
     """
 
     batch_size: int = Field(default=128, ge=1)
     train_steps: int | None = Field(default=None, ge=1)
     epochs: int | None = Field(default=None, ge=1)
+    phases: list[Phase] = Field(default_factory=list)
     steps_per_execution: int = Field(default=50, ge=1)
     seed: int = Field(default=1, ge=0)
+    strategy: Strategy = "auto"
+    replicas: int | None = Field(default=None, ge=1)
+    workers: int = Field(default=1, ge=1)
+    parameter_servers: int = Field(default=1, ge=1)
+    communication: Literal["auto", "ring", "nccl"] = "auto"
+    precision: Precision = "auto"
+    gpu_memory_limit_mb: int | None = Field(default=None, ge=256)
+    sample_weight: str | None = None
+    embedding_layer: str | None = None
+    debug: bool = False
+    input: InputSettings = InputSettings()
+    optimization: OptimizationSettings = OptimizationSettings()
+    callbacks: CallbackSettings = CallbackSettings()
     params: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _one_length(self) -> "TrainerSettings":
-        if (self.train_steps is None) == (self.epochs is None):
+    def _one_length(self) -> TrainerSettings:
+        given = {"train_steps": self.train_steps, "epochs": self.epochs, "phases": self.phases or None}
+        if sum(value is not None for value in given.values()) != 1:
+            received = ", ".join(f"{name}={value}" for name, value in given.items() if value is not None) or "none"
+            raise ValueError(f"give exactly one of train_steps, epochs and phases; received {received}")
+        return self
+
+    @model_validator(mode="after")
+    def _strategy_fits(self) -> TrainerSettings:
+        if self.workers > 1 and self.strategy not in ("auto", *MANY_PROCESSES):
             raise ValueError(
-                f"give either train_steps or epochs; received train_steps={self.train_steps}, epochs={self.epochs}"
+                f"workers is {self.workers}, but strategy {self.strategy} runs in one process; "
+                f"expected one of {', '.join(MANY_PROCESSES)}"
             )
+        if self.replicas is not None and self.strategy not in ("auto", "mirrored"):
+            raise ValueError(f"replicas is for strategy mirrored; received strategy {self.strategy}")
+        replicas = self.replicas or self.workers
+        if self.batch_size % replicas:
+            raise ValueError(
+                f"batch_size is the rows of all replicas together, expected a multiple of {replicas}; "
+                f"received {self.batch_size}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _combine(self) -> TrainerSettings:
+        schedule = self.optimization.learning_rate_schedule
+        if schedule and self.callbacks.reduce_lr_on_plateau:
+            raise ValueError(
+                "optimization.learning_rate_schedule and callbacks.reduce_lr_on_plateau both set the learning rate; "
+                "keep one of them"
+            )
+        if self.debug and self.optimization.jit_compile:
+            raise ValueError("debug runs eagerly, which optimization.jit_compile cannot; keep one of them")
+        if self.strategy == "parameter_server" and self.debug:
+            raise ValueError("debug runs eagerly, which strategy parameter_server cannot; keep one of them")
         return self

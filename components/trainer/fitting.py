@@ -1,0 +1,123 @@
+"""The fit: how long, with which callbacks, in which phases."""
+
+from __future__ import annotations
+
+import functools
+import math
+import shutil
+import types
+from dataclasses import dataclass
+
+import tensorflow as tf
+import tf_keras
+
+from components.errors import TrainingError
+from components.trainer import building, callbacks, debugging, strategies
+from components.trainer.building import Plan
+from components.trainer.inputs import Augment, Split
+from components.trainer.job import Job
+from components.trainer.settings import TrainerSettings
+
+
+@dataclass(frozen=True)
+class Data:
+    """The splits to learn from and to validate with."""
+
+    train: Split
+    eval: Split
+
+
+def fit(
+    model: tf_keras.Model,
+    recipe: types.ModuleType,
+    job: Job,
+    data: Data,
+    strategy: tf.distribute.Strategy,
+    note: str,
+) -> None:
+    """Trains the model, phase by phase, from where an interrupted training of the same job stopped.
+
+    Args:
+        model: Not compiled.
+        recipe: The recipe's model.py.
+        job: What is trained.
+        data: What is learned from.
+        strategy: In whose scope the model was built.
+        note: What the live table shows beside the metrics.
+
+    Raises:
+        TrainingError: There is less data than a batch, or the loss became NaN.
+    """
+    settings = job.settings
+    plans = schedule(settings, data.train.rows)
+    batches = data.train.training_batches(
+        settings.batch_size, settings.seed, settings.input, _augmentation(recipe, settings)
+    )
+    for number, plan in enumerate(plans):
+        with strategy.scope():
+            building.compile_model(model, recipe, settings, plan)
+        with debugging.checked_numerics(settings.debug):
+            model.fit(
+                batches,
+                initial_epoch=plan.initial_epoch,
+                epochs=plan.epochs,
+                steps_per_epoch=plan.steps_per_epoch,
+                validation_data=data.eval.evaluation_batches(settings.input),
+                # Said outright, for several steps an execution cannot find the end of the data by themselves.
+                validation_steps=data.eval.evaluation_steps,
+                callbacks=_callbacks(job, number, plans[-1].epochs, batches, strategy, note),
+                verbose=2,
+            )
+    if settings.callbacks.best_checkpoint:
+        model.load_weights(f"{job.model_run_dir}/{callbacks.BEST_WEIGHTS}").expect_partial()
+    if strategies.is_chief(strategy):
+        shutil.rmtree(job.checkpoint_dir, ignore_errors=True)
+
+
+def schedule(settings: TrainerSettings, rows: int) -> list[Plan]:
+    """What to fit one after the other.
+
+    With `epochs` and `phases`, an epoch is one pass over `rows` in whole batches. With `train_steps`, the steps are
+    spread evenly over as many epochs as they make passes, rounded up to whole epochs.
+
+    Raises:
+        TrainingError: There are fewer rows than one batch needs.
+    """
+    steps_per_pass = rows // settings.batch_size
+    if steps_per_pass == 0:
+        raise TrainingError(
+            f"The training split has {rows} rows, fewer than one batch of {settings.batch_size}.",
+            "Set trainer.batch_size to at most the number of rows.",
+        )
+    if settings.train_steps is not None:
+        epochs = math.ceil(settings.train_steps / steps_per_pass)
+        return [Plan(0, epochs, math.ceil(settings.train_steps / epochs))]
+    if settings.epochs is not None:
+        return [Plan(0, settings.epochs, steps_per_pass)]
+    plans: list[Plan] = []
+    for phase in settings.phases:
+        start = plans[-1].epochs if plans else 0
+        plans.append(Plan(start, start + phase.epochs, steps_per_pass, phase.freeze, phase.learning_rate))
+    return plans
+
+
+def _augmentation(recipe: types.ModuleType, settings: TrainerSettings) -> Augment | None:
+    augment = getattr(recipe, "augment", None)
+    return functools.partial(augment, params=settings.params) if augment else None
+
+
+def _callbacks(
+    job: Job, phase: int, epochs: int, batches: tf.data.Dataset, strategy: tf.distribute.Strategy, note: str
+) -> list[tf_keras.callbacks.Callback]:
+    wanted = job.settings.callbacks
+    chosen = callbacks.from_settings(wanted, job.model_run_dir)
+    if wanted.backup:
+        # A folder a phase: a phase that was done is skipped, for its backup says that all its epochs were.
+        folder = f"{job.checkpoint_dir}/phase-{phase}"
+        chosen.insert(0, tf_keras.callbacks.BackupAndRestore(folder, delete_checkpoint=False))
+    if wanted.tensorboard and wanted.tensorboard.example_images:
+        chosen.append(callbacks.ExampleImages(batches, wanted.tensorboard.example_images, job.model_run_dir))
+    if strategies.is_chief(strategy):
+        chosen.append(tf_keras.callbacks.CSVLogger(f"{job.model_run_dir}/{callbacks.HISTORY_FILE}", append=phase > 0))
+    stepwise = not isinstance(strategy, tf.distribute.ParameterServerStrategy)
+    return [*chosen, *callbacks.watchers(epochs, note, stepwise)]
