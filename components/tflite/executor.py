@@ -82,7 +82,8 @@ def _made(saved_model: SavedModel, train: Rows, settings: TFLiteSettings, name: 
         text=f"Quantization: {settings.quantization}. Input ranges are those of {len(representative)} training rows.",
         ranges=ranges(representative),
         scores=scores,
-        labels=saved_model.labels,
+        # One probability has no axis of classes that could be labelled.
+        labels=saved_model.labels if judge.is_of_classes(saved_model.outputs[scores].shape) else (),
     )
     return metadata.write(converted, description)
 

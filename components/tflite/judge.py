@@ -8,7 +8,7 @@ it is converted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,9 +76,14 @@ def scores_output(outputs: Mapping[str, tf.TensorSpec]) -> str:
     )
 
 
+def is_of_classes(shape: Sequence[int | None]) -> bool:
+    """Whether scores of this shape are [batch, classes], and not one probability, [batch] or [batch, 1]."""
+    return len(shape) == 2 and shape[1] != 1
+
+
 def classes(scores: Array) -> Array:
     """Class ids, int64 [batch], of scores [batch, classes] or of one probability, [batch] or [batch, 1]."""
-    if scores.ndim == 2 and scores.shape[1] > 1:
+    if is_of_classes(scores.shape):
         return np.asarray(np.argmax(scores, axis=1))
     return np.asarray(scores.reshape(-1) > 0.5, np.int64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import struct
 import zipfile
 from collections.abc import Callable
@@ -14,6 +15,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.lite.tools import flatbuffer_utils
 from tflite_models import Case
+from tfx.types import standard_artifacts
+from tiny_artifacts import new_artifact
 
 from components.errors import ExportError
 from components.tflite import convert, metadata
@@ -177,3 +180,15 @@ def test_the_node_writes_the_ranges_of_the_training_rows(table: Case, execute: E
     assert ranges == {"fare": ((0.0,), (2.0,)), "company": ((0.0,), (6.0,))}
     assert {found.table(3).number(0, "<B") for found in inputs.values()} == {1}  # FeatureProperties
     assert list(outputs) == ["probability"]
+
+
+def test_one_probability_has_no_labels(table: Case, execute: Execute, tmp_path: Path) -> None:
+    model = new_artifact(tmp_path, standard_artifacts.Model)
+    folder = Path(model.uri, "Format-Serving")
+    shutil.copytree(table.saved_model, folder)
+    (folder / "assets.extra").mkdir()
+    (folder / "assets.extra" / "labels.txt").write_text("small\nbig\n")
+    made = execute(Case(folder, {**table.inputs, "model": [model]}, table.label), quantization="dynamic")
+    content = Path(made.uri, "model.tflite").read_bytes()
+    assert tensors(content)[1]["probability"].tables(6) == []
+    assert not zipfile.is_zipfile(io.BytesIO(content))
