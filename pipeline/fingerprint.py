@@ -11,6 +11,7 @@ import ast
 import hashlib
 import importlib.metadata
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -21,6 +22,8 @@ from pydantic import BaseModel
 
 from components.errors import SettingsError
 from components.example_gen import files
+from components.example_gen.digests import content_digests
+from components.example_gen.formats import IMAGE_FORMATS
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -40,7 +43,8 @@ class Fingerprint:
       settings: The node's own settings, by dotted key.
       code: A digest for each of the project's source files that the node reaches by imports.
       packages: The versions of the installed packages that do the node's work.
-      files: A content digest for each file that the node reads from outside the pipeline.
+      files: A content digest for each file that the node reads from outside the pipeline; for each folder, where they
+        are images.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -68,14 +72,14 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
     settings = recipe.settings
     schema_files = [recipe.curated_schema] if recipe.curated_schema else []
     memo = environment.pipeline_root / recipe.name / "input_digests.json"
-    input_digests = {_shown(path): files.content_digest(path, memo) for path in inputs.files}
+    pillow = ["pillow"] if inputs.format in IMAGE_FORMATS else []
     serving = {"serving_root": str(environment.serving_root)}
     return {
         "ExampleGen": Fingerprint(
             settings=_flat({"data": settings.data}) | {"data.span": inputs.span},
             code=_code("components.example_gen.component"),
-            packages=_packages("pyarrow", "tfx-bsl"),
-            files=input_digests,
+            packages=_packages("pyarrow", "tfx-bsl", *pillow),
+            files=_input_digests(inputs, memo),
         ),
         "StatisticsGen": Fingerprint(
             code=_code("components.statistics_gen"), packages=_packages("tensorflow-data-validation")
@@ -106,6 +110,18 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
         ),
         "Pusher": Fingerprint(settings=_flat({"pusher": settings.pusher}) | serving, code=_code("components.pusher")),
     }
+
+
+def _input_digests(inputs: files.InputFiles, memo: Path) -> dict[str, str]:
+    digests = content_digests(inputs.files, memo)
+    if inputs.format != "images":
+        return {_shown(path): digest for path, digest in digests.items()}
+    # One for each folder: the metadata store is no place for a line about each of 50,000 images.
+    folders: dict[Path, Any] = {}
+    for path, digest in digests.items():
+        lines = folders.setdefault(path.parent, hashlib.sha256())
+        lines.update(digest.encode() + b"  " + os.fsencode(path.name) + b"\n")
+    return {_shown(folder): digest.hexdigest() for folder, digest in folders.items()}
 
 
 def source_digest(source: str) -> str:

@@ -28,12 +28,13 @@ class ExampleGenSpec(component_spec.ComponentSpec):
 
 
 class ExampleGen(base_beam_component.BaseBeamComponent):
-    """Reads CSV, Parquet or JSON lines, and writes TFRecords of `tf.train.Example`, divided into splits.
+    """Reads tables or images (see `DataSettings.format`), and writes TFRecords of `tf.train.Example`, in splits.
 
     For CSV, the Examples and their splits are those of TFX's CsvExampleGen.
 
     Outputs:
-        examples: Examples; custom properties `num_rows`, and `input_digest`, a SHA-256 over the contents of the files.
+        examples: Examples; custom properties `num_rows`, `input_digest`, a SHA-256 over the contents of the files, and
+            for images `class_names`, a JSON list of text in the order of the class ids.
         rejected_rows: RejectedRows; empty unless `data.on_bad_row` is `set_aside`.
 
     Args:

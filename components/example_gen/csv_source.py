@@ -15,6 +15,7 @@ from components.errors import DataError
 from components.example_gen.blocks import BLOCK_BYTES, Block, cut_file, open_text, read_blocks
 from components.example_gen.csv_rows import parse_cells, read_rows
 from components.example_gen.encoding import Column
+from components.example_gen.files import InputFiles
 from components.example_gen.kinds import Kind, infer_kind, to_values
 from components.example_gen.sources import Batch, Piece, RejectedRow
 
@@ -35,7 +36,8 @@ class CsvSource:
     def peek_columns(self, file: str) -> list[str]:
         return self._header(file)[0]
 
-    def pieces(self, files: tuple[str, ...]) -> list[Piece]:
+    def pieces(self, inputs: InputFiles) -> list[Piece]:
+        files = [str(file) for file in inputs.files]
         names, _ = self._header(files[0])
         pieces: list[Piece] = []
         rows = False

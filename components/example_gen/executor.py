@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -19,11 +19,12 @@ from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
 from components import errors
 from components.errors import DataError, MillraceError
-from components.example_gen.files import InputFiles, content_digest, resolve
+from components.example_gen.digests import content_digests
+from components.example_gen.files import InputFiles, resolve
 from components.example_gen.kinds import Kind
 from components.example_gen.settings import DataSettings
 from components.example_gen.shards import Counts, Job, Shard, infer_shard, make_shards, write_shard
-from components.example_gen.sources import merge_kinds, source_of
+from components.example_gen.sources import assign_splits, merge_kinds, source_of
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -50,8 +51,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         inputs = resolve(settings, exec_properties["base_dir"])
         examples.split_names = artifact_utils.encode_split_names(list(settings.splits))
 
-        source = source_of(inputs.format, inputs.delimiter)
-        shards = make_shards(source.pieces(tuple(map(str, inputs.files))))
+        pieces = assign_splits(source_of(inputs.format, inputs.delimiter).pieces(inputs), inputs)
+        shards = make_shards(pieces)
         uris = {split: artifact_utils.get_split_uri([examples], split) for split in settings.splits}
         job = Job(settings, inputs.format, len(shards), uris, f"{examples.uri}/.partial", rejected.uri)
         for folder in (*uris.values(), job.partial_uri):
@@ -60,10 +61,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         fileio.rmtree(job.partial_uri)
         if not counts.rows:
             raise DataError(
-                f"All {counts.rejected} rows of {inputs.files[0]} are malformed, expected at least one good row.",
+                f"All {counts.rejected} rows of {pieces[0].file} are malformed, expected at least one good row.",
                 f"Read what is wrong with them in {rejected.uri}.",
             )
-        _describe(examples, inputs, counts)
+        _describe(examples, inputs, counts, pieces[0].classes)
         rejected.num_rows = counts.rejected
 
     def _ingest(self, shards: list[Shard], job: Job) -> Counts:
@@ -135,12 +136,15 @@ def _take_report(uri: str) -> Counts:
     return Counts(**report)
 
 
-def _describe(examples: types.Artifact, inputs: InputFiles, counts: Counts) -> None:
+def _describe(examples: types.Artifact, inputs: InputFiles, counts: Counts, classes: Sequence[str]) -> None:
     """Fills in what the next components, and people, ask of an Examples artifact."""
     examples.span = inputs.span or 0
     examples.set_int_custom_property(utils.SPAN_PROPERTY_NAME, inputs.span or 0)  # Where stock TFX looks for it.
     examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
     examples_utils.set_file_format(examples, "tfrecords_gzip")
-    digests = "".join(f"{content_digest(file)}  {file.name}\n" for file in inputs.files)
-    examples.set_string_custom_property("input_digest", hashlib.sha256(digests.encode()).hexdigest())
+    digests = "".join(f"{digest}  {inputs.name_of(file)}\n" for file, digest in content_digests(inputs.files).items())
+    input_digest = hashlib.sha256(digests.encode("utf-8", "surrogateescape")).hexdigest()
+    examples.set_string_custom_property("input_digest", input_digest)
     examples.set_int_custom_property("num_rows", counts.rows)
+    if classes:
+        examples.set_string_custom_property("class_names", json.dumps(classes))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import datetime
 import glob
-import hashlib
 import importlib.util
-import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from components.errors import DataError, SettingsError
+from components.example_gen.formats import CIFAR10_BATCHES, choose_format, list_files
 from components.example_gen.settings import DataSettings
+from components.example_gen.splits import match_splits
 
 _EPOCH = datetime.date(1970, 1, 1)
-_SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _DATE_PARTS = {"{YYYY}": r"(?P<year>\d{4})", "{MM}": r"(?P<month>\d{2})", "{DD}": r"(?P<day>\d{2})"}
 _SPAN = re.compile(r"\{SPAN(?::0?(\d+))?\}")
 _PACKAGE = "package:"
@@ -28,15 +28,25 @@ class InputFiles:
 
     Attributes:
         span: The span they belong to (days since 1970-01-01 for dates); None if the path has no placeholder.
-        files: At least one, sorted.
-        format: `csv`, `parquet` or `jsonl`.
+        files: At least one, in a fixed order.
+        format: One of the values of `data.format` besides `auto`.
         delimiter: Between two cells of a CSV row.
+        root: The data folder: `data.path`, or the last folder in it before a file or a wildcard; None counts as the
+            folder of each file.
+        splits: Name of a file (see `name_of`) or CIFAR-10 batch -> its split, where `data.splits` holds patterns; else
+            empty.
     """
 
     span: int | None
     files: tuple[Path, ...]
     format: str
     delimiter: str = ","
+    root: Path | None = None
+    splits: Mapping[str, str] = field(default_factory=dict)
+
+    def name_of(self, file: Path | str) -> str:
+        """Returns a file's path below the data folder, with `/` between its parts."""
+        return os.path.basename(file) if self.root is None else os.path.relpath(file, self.root).replace(os.sep, "/")
 
 
 def resolve(settings: DataSettings, base_dir: str | Path) -> InputFiles:
@@ -48,7 +58,7 @@ def resolve(settings: DataSettings, base_dir: str | Path) -> InputFiles:
 
     Raises:
         SettingsError: The path names a package that is not installed, or the format cannot be told.
-        DataError: There is no such file or span.
+        DataError: There is no such file or span, or the patterns of `data.splits` do not divide the files.
     """
     pattern = _absolute(settings.path, Path(base_dir))
     span = None
@@ -56,16 +66,23 @@ def resolve(settings: DataSettings, base_dir: str | Path) -> InputFiles:
         span, matches = _of_span(pattern, settings.span)
     else:
         matches = sorted(glob.glob(pattern, recursive=True))
-    files = tuple(file for match in matches for file in _files_under(Path(match)))
-    if not files:
+    found = [Path(match) for match in matches]
+    format_ = choose_format(settings.format, found)
+    files = list_files(format_, found) if format_ else ()
+    if not format_ or not files:
         raise _nothing_at(pattern)
-    return InputFiles(span, files, _format(settings.format, files), settings.delimiter)
+    inputs = InputFiles(span, files, format_, settings.delimiter, _root(pattern, found))
+    if not settings.patterns:
+        return inputs
+    names = CIFAR10_BATCHES if format_ == "cifar10" else [inputs.name_of(file) for file in files]
+    return replace(inputs, splits=match_splits(names, settings.patterns))
 
 
 def columns(input_files: InputFiles) -> list[str]:
     """Returns the names of the columns, for a check against the schema before anything runs.
 
-    CSV: the header of the first file. Parquet: its schema. JSON lines: the keys of its first 100 rows.
+    CSV: the header of the first file. Parquet: its schema. JSON lines: the keys of its first 100 rows. Images: always
+    the same.
 
     Raises:
         DataError: The file is empty or cannot be read.
@@ -74,48 +91,6 @@ def columns(input_files: InputFiles) -> list[str]:
     from components.example_gen.sources import source_of
 
     return source_of(input_files.format, input_files.delimiter).peek_columns(str(input_files.files[0]))
-
-
-def content_digest(file: str | Path, memo_path: str | Path | None = None) -> str:
-    """Returns the SHA-256 of a file's contents in hexadecimals.
-
-    Args:
-        file: The file.
-        memo_path: A JSON file that remembers digests by path, size, modification time and inode, so that a file that
-            did not change costs one stat. It is made if need be. None remembers nothing.
-    """
-    path = Path(file).resolve()
-    if memo_path is None:
-        return _sha256(path)
-    memo_file = Path(memo_path)
-    stat = path.stat()
-    key = f"{path}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}"
-    memo = _read_memo(memo_file)
-    if key not in memo:
-        stale = f"{path}|"
-        memo = {other: digest for other, digest in memo.items() if not other.startswith(stale)}
-        memo[key] = _sha256(path)
-        memo_file.parent.mkdir(parents=True, exist_ok=True)
-        partial = memo_file.with_name(f"{memo_file.name}.{os.getpid()}")
-        partial.write_text(json.dumps(memo, indent=0))
-        partial.replace(memo_file)
-    return memo[key]
-
-
-def _read_memo(memo_file: Path) -> dict[str, str]:
-    try:
-        memo = json.loads(memo_file.read_text())
-    except (FileNotFoundError, ValueError):  # A memo that cannot be read is only slower.
-        return {}
-    return memo if isinstance(memo, dict) else {}
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _absolute(path: str, base_dir: Path) -> str:
@@ -131,10 +106,11 @@ def _absolute(path: str, base_dir: Path) -> str:
     return str(Path(spec.submodule_search_locations[0]) / inside)
 
 
-def _files_under(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(f for f in path.iterdir() if f.is_file() and not f.name.startswith((".", "_")))
+def _root(pattern: str, matches: Iterable[Path]) -> Path:
+    parts = Path(pattern).parts
+    fixed = next((depth for depth, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    roots = [Path(*match.parts[:fixed]) for match in matches]
+    return Path(os.path.commonpath([root if root.is_dir() else root.parent for root in roots]))
 
 
 def _of_span(pattern: str, wanted: int | None) -> tuple[int, list[str]]:
@@ -171,24 +147,6 @@ def _span_number(match: re.Match[str]) -> int | None:
     except ValueError:  # 2024-13-45 is no date, hence none of ours.
         return None
     return (date - _EPOCH).days
-
-
-def _format(wanted: str, files: tuple[Path, ...]) -> str:
-    if wanted != "auto":
-        return wanted
-    formats = {_SUFFIXES.get(Path(f.name.removesuffix(".gz")).suffix.lower()): f for f in reversed(files)}
-    if None in formats:
-        raise SettingsError(
-            f"The format of {formats[None]} cannot be told from its name, expected one of {', '.join(_SUFFIXES)} "
-            "(CSV and JSON lines may end in .gz).",
-            "Set data.format to csv, parquet or jsonl, or narrow data.path to the data files.",
-        )
-    if len(formats) > 1:
-        raise SettingsError(
-            "data.path matches files of several formats: " + ", ".join(f"{f} ({kind})" for kind, f in formats.items()),
-            "Narrow data.path to the files of one format.",
-        )
-    return str(next(iter(formats)))
 
 
 def _nothing_at(pattern: str) -> DataError:

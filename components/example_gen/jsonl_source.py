@@ -19,6 +19,7 @@ import pyarrow as pa
 from components.errors import DataError
 from components.example_gen.blocks import Block, cut_file, read_blocks
 from components.example_gen.encoding import Column
+from components.example_gen.files import InputFiles
 from components.example_gen.kinds import Kind, fits_int64
 from components.example_gen.sources import Batch, Piece, RejectedRow
 
@@ -38,7 +39,8 @@ class JsonlSource:
             raise DataError(f"{file} holds no JSON object, expected one a line.", "Check data.path and data.format.")
         return list(dict.fromkeys(chain.from_iterable(rows)))
 
-    def pieces(self, files: tuple[str, ...]) -> list[Piece]:
+    def pieces(self, inputs: InputFiles) -> list[Piece]:
+        files = [str(file) for file in inputs.files]
         for file in files:
             if next(read_blocks(_whole(file), quoting=False), None) is None:
                 raise DataError(f"{file} is empty, expected one JSON object a line.", "Check how the file is written.")

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from components.errors import DataError
 from components.example_gen.encoding import Column
+from components.example_gen.files import InputFiles
 from components.example_gen.kinds import Kind
 from components.example_gen.sources import SHARD_BYTES, Batch, Piece
 
@@ -29,7 +30,8 @@ class ParquetSource:
     def peek_columns(self, file: str) -> list[str]:
         return list(_open(file).schema_arrow.names)
 
-    def pieces(self, files: tuple[str, ...]) -> list[Piece]:
+    def pieces(self, inputs: InputFiles) -> list[Piece]:
+        files = [str(file) for file in inputs.files]
         first = _open(files[0]).schema_arrow
         pieces: list[Piece] = []
         for file in files:

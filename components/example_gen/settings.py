@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from components.settings import Settings
 
@@ -21,17 +21,35 @@ class DataSettings(Settings):
         path: A file, a folder or a glob, relative to the recipe's base folder. `{SPAN}` (`{SPAN:04}` for a fixed width)
             or `{YYYY}`, `{MM}` and `{DD}` stand for the span or the date of one delivery. `package:tfx/some/data.csv`
             names a file inside an installed Python package.
-        format: The file format; `auto` reads it from the suffix (`.csv`, `.parquet`, `.jsonl`; `.gz` may follow).
-        splits: Split name -> number of hash buckets; `{"train": 2, "eval": 1}` puts two thirds into `train`.
-        split_by: None hashes the whole row; a column's name hashes its value, so that equal values share a split.
+        format: The file format; `auto` reads it from the suffix (`.csv`, `.parquet`, `.jsonl`; `.gz` may follow) or the
+            names below.
+
+            - `images`: a folder with one sub-folder of PNG, JPEG, GIF or BMP files for each class, or with such
+              folders one level down where `splits` holds patterns (`train/cats/1.png`). Files and folders whose names
+              begin with `.` or `_` are passed over. `auto` recognises a folder that holds images in sub-folders alone.
+            - `cifar10`: `cifar-10-binary.tar.gz` or `cifar-10-python.tar.gz`, or the folder that comes out of one
+              (`cifar-10-batches-bin`, `cifar-10-batches-py`).
+            - `digits`: scikit-learn's `package:sklearn/datasets/data/digits.csv.gz`.
+
+            These three give the columns `image` (an encoded image: the file's bytes, or a PNG), `label` (the class's
+            number from 0: by the folders' names in order, as CIFAR-10 has it, or the digit), `class` (its name) and
+            `name` (the file's path below the data folder, or batch or file and row from 1: `data_batch_1:17`).
+        splits: Split name -> number of hash buckets; `{"train": 2, "eval": 1}` puts two thirds into `train`. Or, for
+            all splits, split name -> pattern: `{"train": "train/*", "eval": "test/*"}` puts whole files into a split,
+            each into exactly one. A pattern is matched, upper and lower case apart, against a file's path below the
+            data folder (`data.path`, or the last folder in it before a wildcard), or a CIFAR-10 batch's name without
+            suffix (`data_batch_1`, `test_batch`); `*` stands for any text, `/` included, `?` for one character, `[ab]`
+            for one of several.
+        split_by: None hashes the whole row; a column's name hashes its value, so that equal values share a split. Only
+            with hash buckets.
         on_bad_row: `fail` stops at the first malformed row; `set_aside` collects them in the RejectedRows artifact.
         delimiter: The character between two cells of a CSV row.
         span: The span to read; None takes the newest. For dates: days since 1970-01-01.
     """
 
     path: str
-    format: Literal["auto", "csv", "parquet", "jsonl"] = "auto"
-    splits: dict[str, int] = Field(default_factory=lambda: {"train": 2, "eval": 1})
+    format: Literal["auto", "csv", "parquet", "jsonl", "images", "cifar10", "digits"] = "auto"
+    splits: dict[str, int | str] = Field(default={"train": 2, "eval": 1})
     split_by: str | None = None
     on_bad_row: Literal["fail", "set_aside"] = "fail"
     delimiter: str = ","
@@ -55,16 +73,41 @@ class DataSettings(Settings):
             )
         return path
 
+    @property
+    def buckets(self) -> dict[str, int]:
+        """Split name -> number of hash buckets; empty where the splits are patterns."""
+        return {name: rule for name, rule in self.splits.items() if isinstance(rule, int)}
+
+    @property
+    def patterns(self) -> dict[str, str]:
+        """Split name -> pattern; empty where the splits are hash buckets."""
+        return {name: rule for name, rule in self.splits.items() if isinstance(rule, str)}
+
+    @field_validator("splits", mode="before")
+    @classmethod
+    def _check_split_types(cls, splits: object) -> object:
+        # Ahead of pydantic, which would report the wrong value once for each of the two types.
+        for name, rule in splits.items() if isinstance(splits, dict) else ():
+            if isinstance(rule, bool) or not isinstance(rule, int | str):
+                raise ValueError(
+                    f"received {rule!r} for split {name!r}, expected a whole number of hash buckets or a pattern"
+                )
+        return splits
+
     @field_validator("splits")
     @classmethod
-    def _check_splits(cls, splits: dict[str, int]) -> dict[str, int]:
+    def _check_splits(cls, splits: dict[str, int | str]) -> dict[str, int | str]:
         if not splits:
             raise ValueError("received no splits, expected at least one, such as {train: 2, eval: 1}")
-        for name, buckets in splits.items():
+        if len({type(rule) for rule in splits.values()}) > 1:
+            raise ValueError(f"received {splits}, expected hash buckets for every split or a pattern for every split")
+        for name, rule in splits.items():
             if not _SPLIT_NAME.fullmatch(name):
                 raise ValueError(f"received the split name {name!r}, expected letters, digits, `_` and `-`")
-            if buckets < 1:
-                raise ValueError(f"received {buckets} hash buckets for split {name!r}, expected 1 or more")
+            if isinstance(rule, int) and rule < 1:
+                raise ValueError(f"received {rule} hash buckets for split {name!r}, expected 1 or more")
+            if isinstance(rule, str) and not rule.strip():
+                raise ValueError(f"received an empty pattern for split {name!r}, expected one such as 'train/*'")
         return splits
 
     @field_validator("delimiter")
@@ -73,3 +116,12 @@ class DataSettings(Settings):
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
             raise ValueError(f"received {delimiter!r}, expected one ASCII character that is no quote and no line break")
         return delimiter
+
+    @model_validator(mode="after")
+    def _check_split_by(self) -> DataSettings:
+        if self.split_by is not None and self.patterns:
+            raise ValueError(
+                f"received split_by {self.split_by!r} with the patterns {self.patterns}, expected either: "
+                "patterns put whole files into a split, and leave nothing to divide by a column"
+            )
+        return self

@@ -35,7 +35,7 @@ class Job:
 
     Attributes:
         settings: The recipe's `data` section.
-        format: `csv`, `parquet` or `jsonl`.
+        format: One of the values of `data.format` besides `auto`.
         num_shards: Of the whole input.
         split_uris: Split name -> folder for its Examples.
         partial_uri: The folder for files that are not complete.
@@ -89,25 +89,32 @@ def write_shard(shard: Shard, kinds: Mapping[str, Kind], job: Job) -> Counts:
     """Reads a shard again, now that the kinds of the whole input are known, and writes its Examples.
 
     Raises:
+        BadRowError: A row is malformed, as `on_bad_row` says.
         DataError: `split_by` names no column, or one that cannot be hashed.
     """
     _check_split_by(job.settings.split_by, kinds)
     rejected: list[RejectedRow] = []
     num_rows = 0
-    buckets = job.settings.splits
+    fail = job.settings.on_bad_row == "fail"
+    buckets = job.settings.buckets
     with SplitWriter(job.split_uris, job.partial_uri, buckets, shard.index, job.num_shards) as writer:
         for piece in shard.pieces:
             for batch in job.source.read(piece, kinds):
+                if batch.rejected and fail:
+                    raise batch.rejected[0].as_error()
                 rejected += batch.rejected
                 num_rows += batch.num_rows
-                _write_batch(batch, job.settings.split_by, writer)
+                _write_batch(batch, job.settings.split_by, piece.split, writer)
     if rejected:
         _write_rejected(rejected, f"{job.rejected_uri}/rejected-{shard.index:05d}-of-{job.num_shards:05d}.jsonl")
     return Counts(num_rows, len(rejected))
 
 
-def _write_batch(batch: Batch, split_by: str | None, writer: SplitWriter) -> None:
+def _write_batch(batch: Batch, split_by: str | None, split: str | None, writer: SplitWriter) -> None:
     if not batch.num_rows:
+        return
+    if split is not None:
+        writer.write_to(split, encode_examples(batch.columns, batch.num_rows))
         return
     keys = [encode_feature(column) for column in batch.columns if column.name == split_by]
     writer.write(encode_examples(batch.columns, batch.num_rows), keys[0] if keys else None)
@@ -116,7 +123,7 @@ def _write_batch(batch: Batch, split_by: str | None, writer: SplitWriter) -> Non
 def _write_rejected(rows: list[RejectedRow], uri: str) -> None:
     with fileio.open(uri, "w") as file:
         for row in rows:
-            raw = row.raw.decode("utf-8", "surrogateescape")
+            raw = None if row.raw is None else row.raw.decode("utf-8", "surrogateescape")
             entry = {"file": row.file, "line": row.line, "column": row.column, "reason": row.reason, "raw": raw}
             file.write(json.dumps(entry) + "\n")
 

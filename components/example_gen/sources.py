@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from components.errors import BadRowError
 from components.example_gen.encoding import Column
+from components.example_gen.files import InputFiles
 from components.example_gen.kinds import Kind
 
 SHARD_BYTES = 64 << 20
@@ -16,14 +17,18 @@ SHARD_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of one file: bytes of CSV or JSON lines, row groups of Parquet.
+    """A part of one file: bytes of CSV or JSON lines, row groups of Parquet, a batch of CIFAR-10; or some image files.
 
     Attributes:
-        file: The path.
+        file: The path; of image files, the data folder.
         start: The first byte (of the decompressed text) or row group.
         end: Behind the last; None is the end of the file.
         size: Its size in bytes as stored, to balance the shards.
         first_line: The number, from 1, of the line at `start`; 0 for Parquet.
+        names: Of image files, their paths below the data folder; of CIFAR-10, the batch and the file it is in; else
+            empty.
+        classes: The names of the classes of the whole input, by class id; empty for tables.
+        split: The split of all its rows; None leaves each row to its hash.
     """
 
     file: str
@@ -31,20 +36,32 @@ class Piece:
     end: int | None
     size: int
     first_line: int = 0
+    names: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    split: str | None = None
 
 
 @dataclass(frozen=True)
 class RejectedRow:
-    """A malformed row: where it stands, what is wrong with it, and the row itself, byte by byte."""
+    """A malformed row: where it stands, what is wrong with it, and the row itself, byte by byte.
+
+    Of a file that is one row, an image, `line` and `raw` are None: the file itself tells more.
+    """
 
     file: str
-    line: int
+    line: int | None
     column: str | None
     reason: str
-    raw: bytes
+    raw: bytes | None
 
     def as_error(self) -> BadRowError:
         """Returns the error that stops the run."""
+        if self.line is None:
+            return BadRowError(
+                f"{self.file}: {self.reason}",
+                "Mend or remove the file, or set `data.on_bad_row: set_aside` to go on without such files and have "
+                "them listed.",
+            )
         where = f"{self.file}, line {self.line}" + (f", column {self.column!r}" if self.column is not None else "")
         return BadRowError(
             f"{where}: {self.reason}",
@@ -67,8 +84,10 @@ class Source(Protocol):
     def peek_columns(self, file: str) -> list[str]:
         """Returns the names of the columns, from the beginning of the file."""
 
-    def pieces(self, files: tuple[str, ...]) -> list[Piece]:
+    def pieces(self, inputs: InputFiles) -> list[Piece]:
         """Checks that the files belong together, and cuts them into pieces of about SHARD_BYTES.
+
+        No piece has rows of two splits.
 
         Raises:
             DataError: A file is empty, or its columns are not those of the first.
@@ -78,7 +97,8 @@ class Source(Protocol):
         """Returns the kinds of the columns in a piece, in the order in which they appear.
 
         Raises:
-            BadRowError: A row is malformed, and `fail` is set; otherwise such rows do not count.
+            BadRowError: A row is malformed, and `fail` is set; otherwise such rows do not count. A format whose
+                columns need no inference leaves malformed rows to `read`.
         """
 
     def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
@@ -86,7 +106,7 @@ class Source(Protocol):
 
 
 def source_of(format_: str, delimiter: str) -> Source:
-    """Returns the reader of a format: `csv`, `parquet` or `jsonl`."""
+    """Returns the reader of a format, one of the values of `data.format` besides `auto`."""
     if format_ == "csv":
         from components.example_gen.csv_source import CsvSource
 
@@ -95,9 +115,28 @@ def source_of(format_: str, delimiter: str) -> Source:
         from components.example_gen.jsonl_source import JsonlSource
 
         return JsonlSource()
+    if format_ == "images":
+        from components.example_gen.images_source import ImagesSource
+
+        return ImagesSource()
+    if format_ == "cifar10":
+        from components.example_gen.cifar10_source import Cifar10Source
+
+        return Cifar10Source()
+    if format_ == "digits":
+        from components.example_gen.digits_source import DigitsSource
+
+        return DigitsSource()
     from components.example_gen.parquet_source import ParquetSource
 
     return ParquetSource()
+
+
+def assign_splits(pieces: Iterable[Piece], inputs: InputFiles) -> list[Piece]:
+    """Returns the pieces with their splits, where `data.splits` holds patterns."""
+    if not inputs.splits:
+        return list(pieces)
+    return [replace(p, split=inputs.splits[p.names[0] if p.names else inputs.name_of(p.file)]) for p in pieces]
 
 
 def merge_kinds(parts: list[dict[str, Kind]]) -> dict[str, Kind]:

@@ -25,14 +25,14 @@ _NO_SEPARATOR = pa.scalar(b"", pa.large_binary())
 
 
 class SplitWriter:
-    """Writes one shard's Examples, each to the split that stock TFX would give it.
+    """Writes one shard's Examples, each to the split that stock TFX would give it, or to one that is named.
 
     A file appears in its split only when it is complete, so that a worker which dies or is doubled leaves no half file.
 
     Args:
-        uris: Split name -> folder, in the order of `buckets`.
+        uris: Split name -> folder; in the order of `buckets`, unless that is empty.
         partial_uri: A folder for files that are not complete.
-        buckets: Split name -> number of hash buckets.
+        buckets: Split name -> number of hash buckets; empty if all Examples go to splits that are named.
         shard: The shard's index, from 0.
         num_shards: The number of shards of the whole artifact.
     """
@@ -42,7 +42,8 @@ class SplitWriter:
     ) -> None:
         self._bounds = np.cumsum(list(buckets.values()))
         name = f"data_tfrecord-{shard:05d}-of-{num_shards:05d}.gz"
-        self._files = [_GzipFile(f"{uris[split]}/{name}", partial_uri) for split in buckets]
+        self._files = [_GzipFile(f"{uri}/{name}", partial_uri) for uri in uris.values()]
+        self._file_of = dict(zip(uris, self._files, strict=True))
 
     def __enter__(self) -> SplitWriter:
         return self
@@ -52,7 +53,7 @@ class SplitWriter:
             file.close(keep=error is None)
 
     def write(self, examples: pa.Array, keys: pa.Array | None = None) -> None:
-        """Appends a batch.
+        """Appends a batch, each Example to the split of its hash.
 
         Args:
             examples: (rows,) large_binary array of serialized Examples.
@@ -65,6 +66,10 @@ class SplitWriter:
         for index, file in enumerate(self._files):
             chosen = framed.filter(pa.array(splits == index))
             file.write(_data(chosen))
+
+    def write_to(self, split: str, examples: pa.Array) -> None:
+        """Appends (rows,) serialized Examples, a large_binary array, to one split."""
+        self._file_of[split].write(_data(_frame(examples, to_bytes(examples))))
 
 
 class _GzipFile:

@@ -55,15 +55,43 @@ def canonical(record: bytes) -> bytes:
 
 def rows(examples: Any) -> list[dict[str, list[Any]]]:
     """Returns all Examples of all splits as plain values, sorted; a feature without a list is absent."""
+    return sorted((row for found in rows_by_split(examples).values() for row in found), key=repr)
+
+
+def rows_by_split(examples: Any) -> dict[str, list[dict[str, list[Any]]]]:
+    """Returns each split's Examples as plain values, sorted; a feature without a list is absent."""
     import tensorflow as tf
 
-    found = []
-    for counter in read_splits(examples).values():
+    splits: dict[str, list[dict[str, list[Any]]]] = {}
+    for split, counter in read_splits(examples).items():
+        found = []
         for record in counter.elements():
             features = tf.train.Example.FromString(record).features.feature
             kinds = {name: feature.WhichOneof("kind") for name, feature in features.items()}
             found.append({n: list(getattr(features[n], kind).value) for n, kind in sorted(kinds.items()) if kind})
-    return sorted(found, key=repr)
+        splits[split] = sorted(found, key=repr)
+    return splits
+
+
+def image_rows(examples: Any) -> dict[str, dict[str, tuple[int, str, bytes]]]:
+    """Returns split -> name -> (label, class, encoded image) of Examples that hold images."""
+    return {
+        split: {row["name"][0].decode(): (row["label"][0], row["class"][0].decode(), row["image"][0]) for row in found}
+        for split, found in rows_by_split(examples).items()
+    }
+
+
+def pixels(encoded: bytes) -> list[Any]:
+    """Returns the (height, width, channels) values of an image, decoded by TensorFlow."""
+    import tensorflow as tf
+
+    return tf.io.decode_image(encoded).numpy().tolist()
+
+
+def rejected_rows(rejected: Any) -> list[dict[str, Any]]:
+    """Returns the lines of a RejectedRows artifact."""
+    files = sorted(Path(rejected.uri).iterdir())
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
 def stock_splits(folder: Path, outputs: Path) -> Splits:

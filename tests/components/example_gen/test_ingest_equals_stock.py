@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ingest_helpers import canonical, read_splits, stock_splits
 
 from components.example_gen.encoding import encode_examples
-from components.example_gen.files import resolve
+from components.example_gen.files import InputFiles, resolve
 from components.example_gen.settings import DataSettings
 from components.example_gen.sources import merge_kinds, source_of
 from components.example_gen.writing import hash_buckets, to_bytes
@@ -60,7 +60,7 @@ def stock_examples(file: Path) -> Counter[bytes]:
 
 def our_examples(*files: Path) -> Counter[bytes]:
     source = source_of("csv", ",")
-    pieces = source.pieces(tuple(map(str, files)))
+    pieces = source.pieces(InputFiles(None, files, "csv"))
     kinds = merge_kinds([source.infer(piece, fail=True) for piece in pieces])
     found: Counter[bytes] = Counter()
     for piece in pieces:
