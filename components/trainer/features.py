@@ -19,8 +19,8 @@ class Feature:
 
     Attributes:
         name: The feature's name in the transformed data, and of the model's input.
-        dtype: `tf.float32`, `tf.int64` or `tf.string`; `tf.uint8` for arrays of integers that the schema keeps within 0
-            to 255, such as the pixels of an image.
+        dtype: `tf.float32`, `tf.int64` or `tf.string`; `tf.uint8` for the pixels of an image: integers of shape
+            [height, width, 1, 3 or 4 channels] that the schema keeps within 0 to 255.
         shape: The shape of one example, without the batch dimension; `()` is a scalar.
         num_categories: For a categorical integer, how many ids there are (0 to `num_categories` - 1); else None.
     """
@@ -60,15 +60,17 @@ def _feature(proto: schema_pb2.Feature) -> Feature:
             "Make it dense in preprocessing_fn (fill in what is missing).",
         )
     shape = tuple(dim.size for dim in proto.shape.dim)
-    dtype = tf.uint8 if _is_bytewise(proto, shape) else _DTYPES[proto.type]
-    return Feature(proto.name, dtype, shape, _num_categories(proto))
+    if _is_image(proto, shape):
+        # tf.Examples know no smaller integer than int64, which is eight times the memory that pixels need.
+        return Feature(proto.name, tf.uint8, shape, None)
+    return Feature(proto.name, _DTYPES[proto.type], shape, _num_categories(proto))
 
 
-def _is_bytewise(proto: schema_pb2.Feature, shape: tuple[int, ...]) -> bool:
-    # tf.Examples know no smaller integer than int64, which is eight times the memory that pixels need.
+def _is_image(proto: schema_pb2.Feature, shape: tuple[int, ...]) -> bool:
+    # By the shape: TFT calls every integer categorical whose range it is told, pixels too.
     domain = proto.int_domain
-    bounded = proto.WhichOneof("domain_info") == "int_domain" and not domain.is_categorical
-    return bool(shape) and bounded and domain.min >= 0 and domain.max <= 255
+    bounded = proto.WhichOneof("domain_info") == "int_domain" and domain.min >= 0 and domain.max <= 255
+    return bounded and len(shape) == 3 and shape[-1] in (1, 3, 4)
 
 
 def _num_categories(proto: schema_pb2.Feature) -> int | None:

@@ -12,7 +12,7 @@ import tensorflow as tf
 import tf_keras
 
 from components.errors import TrainingError
-from components.trainer import building, callbacks, debugging, strategies
+from components.trainer import building, callbacks, debugging, labels, strategies
 from components.trainer.building import Plan
 from components.trainer.inputs import Augment, Split
 from components.trainer.job import Job
@@ -46,7 +46,8 @@ def fit(
         note: What the live table shows beside the metrics.
 
     Raises:
-        TrainingError: There is less data than a batch, or the loss became NaN.
+        TrainingError: There is less data than a batch, a label that the model has no output for, or the loss became
+            NaN.
     """
     settings = job.settings
     plans = schedule(settings, data.train.rows)
@@ -56,6 +57,8 @@ def fit(
     for number, plan in enumerate(plans):
         with strategy.scope():
             building.compile_model(model, recipe, settings, plan)
+        if number == 0:
+            labels.check(model, {"train": data.train, "eval": data.eval})
         with debugging.checked_numerics(settings.debug):
             model.fit(
                 batches,
