@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
-_COMPRESSION_LEVEL = 1  # A third of the time of the default 6, a few per cent larger.
+_COMPRESSION_LEVEL = 1  # On 32x32 crops of photographs a third faster than the default 6, and 6 % larger.
 _READABLE = ("PNG", "JPEG", "MPO", "GIF", "BMP")  # MPO is the JPEG of some cameras, with a second picture behind.
 _EXPECTED = "PNG, JPEG, GIF or BMP"
 _WHOLE = f"{_EXPECTED} that decodes to the end"

@@ -54,7 +54,7 @@ def build(recipe: types.ModuleType, features: Sequence[Feature], settings: Train
     _check_inputs(model, [feature.name for feature in features])
     precision.check_outputs(model)
     if settings.optimization.recompute:
-        model = recompute.wrap(model, settings.optimization.recompute)
+        recompute.recompute_blocks(model, settings.optimization.recompute)
     return model
 
 

@@ -4,8 +4,9 @@ arXiv:1604.06174)."""
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
@@ -14,30 +15,11 @@ import tf_keras
 from components.errors import TrainingError
 
 
-class Recompute(tf_keras.layers.Wrapper):
-    """A layer that keeps only its inputs for the backward pass.
+def recompute_blocks(model: tf_keras.Model, patterns: Sequence[str]) -> None:
+    """Lets blocks of a functional model keep only their inputs for the backward pass.
 
-    Gradients are those of the wrapped layer, and so are the moving averages of batch normalization, which are updated
-    once and not again when the block is recomputed.
-    """
-
-    def call(self, *inputs: tf.Tensor, training: bool | None = None) -> Any:
-        """The wrapped layer's output."""
-        recomputing = False
-
-        def run(*tensors: tf.Tensor) -> Any:
-            nonlocal recomputing
-            # Traced twice: for the forward pass, then for the backward pass.
-            with _frozen_averages(self.layer) if recomputing else nullcontext():
-                result = self.layer(*tensors, **({} if training is None else {"training": training}))
-            recomputing = True
-            return result
-
-        return tf.recompute_grad(run)(*inputs)
-
-
-def wrap(model: tf_keras.Model, patterns: Sequence[str]) -> tf_keras.Model:
-    """Returns the functional model with the blocks of these names recomputed; the weights are shared with `model`.
+    Gradients are those of the blocks as they were, and so are the moving averages of batch normalization, which are
+    updated once and not again when a block is recomputed.
 
     Args:
         model: Functional, not compiled.
@@ -46,23 +28,38 @@ def wrap(model: tf_keras.Model, patterns: Sequence[str]) -> tf_keras.Model:
     Raises:
         TrainingError: A pattern fits no layer, or a block draws random numbers, which would be others the second time.
     """
-    names = [layer.name for layer in model.layers if not isinstance(layer, tf_keras.layers.InputLayer)]
+    blocks = {layer.name: layer for layer in model.layers if not isinstance(layer, tf_keras.layers.InputLayer)}
     for pattern in patterns:
-        if not fnmatch.filter(names, pattern):
+        chosen = fnmatch.filter(blocks, pattern)
+        if not chosen:
             raise TrainingError(
                 f"trainer.optimization.recompute names {pattern!r}, which fits none of the model's layers: "
-                f"{', '.join(names)}.",
+                f"{', '.join(blocks)}.",
                 "Name a layer or a nested model of the model that build_model returns.",
             )
-    chosen = {name for pattern in patterns for name in fnmatch.filter(names, pattern)}
+        for name in chosen:
+            _check_not_random(blocks[name])
+            # Keras looks the method up whenever the layer is called; a layer that wraps the block would have to be
+            # put into the model by cloning it.
+            blocks[name].call = functools.partial(_recomputed, blocks[name], type(blocks[name]).call)
 
-    def exchange(layer: tf_keras.layers.Layer) -> tf_keras.layers.Layer:
-        if layer.name not in chosen:
-            return layer
-        _check_not_random(layer)
-        return Recompute(layer, name=layer.name)
 
-    return tf_keras.models.clone_model(model, clone_function=exchange)
+def _recomputed(block: tf_keras.layers.Layer, original: Callable[..., Any], inputs: Any, **arguments: Any) -> Any:
+    """The block's `call`, recomputed."""
+    recomputing = False
+
+    def run(*tensors: tf.Tensor) -> Any:
+        nonlocal recomputing
+        again = tf.nest.pack_sequence_as(inputs, tensors)
+        # Traced twice: for the forward pass, then for the backward pass, which is outside of Keras's call of the block
+        # and so has to call it anew, or its layers would know neither of training nor of the dtype policy.
+        if recomputing:
+            with _as_it_was(block, original):
+                return block(again, **arguments)
+        recomputing = True
+        return original(block, again, **arguments)
+
+    return tf.recompute_grad(run)(*tf.nest.flatten(inputs))
 
 
 def _check_not_random(block: tf_keras.layers.Layer) -> None:
@@ -76,16 +73,18 @@ def _check_not_random(block: tf_keras.layers.Layer) -> None:
 
 
 @contextmanager
-def _frozen_averages(block: tf_keras.layers.Layer) -> Iterator[None]:
-    """Lets no batch normalization in `block` update its moving averages while the block is traced."""
+def _as_it_was(block: tf_keras.layers.Layer, original: Callable[..., Any]) -> Iterator[None]:
+    """Gives a block its own `call` back, without updates of the moving averages of batch normalization in it."""
     normalizations = [
         layer for layer in block._flatten_layers() if isinstance(layer, tf_keras.layers.BatchNormalization)
     ]
-    momenta = [layer.momentum for layer in normalizations]
+    kept = block.call, [layer.momentum for layer in normalizations]
+    block.call = functools.partial(original, block)
     for layer in normalizations:
         layer.momentum = 1.0
     try:
         yield
     finally:
-        for layer, momentum in zip(normalizations, momenta, strict=True):
+        block.call = kept[0]
+        for layer, momentum in zip(normalizations, kept[1], strict=True):
             layer.momentum = momentum

@@ -113,8 +113,36 @@ def test_without_a_curated_schema_no_column_is_required(project: Path, edit: Edi
             "data.splits has no 'train'; received eval.\n"
             "The Trainer learns from `train`, the Evaluator judges on `eval`: name both.",
         ),
+        (
+            'data.splits={train: "*"}',
+            "data.splits has no 'eval'; received train.\n"
+            "The Trainer learns from `train`, the Evaluator judges on `eval`: name both.",
+        ),
     ],
 )
 def test_a_setting_that_does_not_fit_the_data(project: Path, override: str, message: str) -> None:
     expected = f"{project / HERE / 'recipe.yaml'}: {message.format(data=project / 'data.csv')}"
     assert mistake(SettingsError, override) == expected
+
+
+def test_splits_by_pattern_pass(project: Path) -> None:
+    (project / "data.csv").rename(project / "train.csv")
+    (project / "eval.csv").write_text((project / "train.csv").read_text())
+    splits = "data.splits={train: train*, eval: eval*}"
+    assert check("data.path='*.csv'", splits) == (project / "eval.csv", project / "train.csv")
+    (project / "more.csv").write_text("fare\n1\n")
+    assert "data.splits: more.csv matches none of the patterns" in mistake(DataError, "data.path='*.csv'", splits)
+
+
+def test_splits_by_pattern_leave_nothing_to_split_by(project: Path) -> None:
+    message = mistake(SettingsError, "data.splits={train: train*, eval: eval*}", "data.split_by=fare")
+    assert "received split_by 'fare' with the patterns {'train': 'train*', 'eval': 'eval*'}, expected" in message
+
+
+def test_the_columns_of_images_are_known_beforehand(project: Path) -> None:
+    (project / "schemas/small/schema.pbtxt").unlink()
+    (project / "photos/cats").mkdir(parents=True)
+    (project / "photos/cats/1.png").write_bytes(b"")
+    photos = "data.path=photos"
+    assert check(photos, "evaluator.slices=[class]") == (project / "photos/cats/1.png",)
+    assert "There are: image, label, class, name." in mistake(SettingsError, photos, "evaluator.slices=[zzz]")

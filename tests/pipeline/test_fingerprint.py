@@ -136,6 +136,24 @@ def test_names_are_those_a_user_knows(project: Path, places: Environment) -> Non
     assert found["Transform"].packages == {"tensorflow": "2.16.2", "tensorflow-transform": "1.16.0"}
 
 
+def test_images_count_by_folder(project: Path, places: Environment) -> None:
+    for name in ("cats/1.png", "cats/2.png", "dogs/1.png"):
+        (project / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / "photos" / name).write_text(name)
+    before = prints(project, places, "data.path=photos")["ExampleGen"]
+    assert list(before.files) == ["photos/cats", "photos/dogs"]
+    assert before.packages.keys() - prints(project, places)["ExampleGen"].packages.keys() == {"pillow"}
+    for change in (
+        lambda folder: (folder / "2.png").write_text("x"),
+        lambda folder: (folder / "2.png").rename(folder / "3.png"),
+        lambda folder: (folder / "3.png").unlink(),
+    ):
+        change(project / "photos/cats")
+        after = prints(project, places, "data.path=photos")["ExampleGen"]
+        assert {name for name in after.files if after.files[name] != before.files[name]} == {"photos/cats"}
+        before = after
+
+
 def test_json_round_trip() -> None:
     whole = Fingerprint({"a.b": [1, None]}, {"x.py": "12"}, {"tfx": "1"}, {"data.csv": "34"})
     assert Fingerprint.from_json(whole.to_json()) == whole

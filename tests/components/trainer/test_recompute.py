@@ -1,0 +1,76 @@
+"""Recomputed blocks learn what they would learn otherwise."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+from small_models import IMAGES, LABELS, assert_equal, fitted, residual_network
+
+from components.errors import TrainingError
+from components.trainer.accumulation import accumulate
+from components.trainer.recompute import recompute_blocks
+
+BLOCKS = functools.partial(recompute_blocks, patterns=["block_*"])
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_equal_weights_and_equal_moving_averages(policy: str) -> None:
+    expected = fitted(policy=policy, normalized=True)
+    assert_equal(fitted(BLOCKS, before_compile=True, policy=policy, normalized=True), expected, 1e-7)
+
+
+def test_together_with_accumulation() -> None:
+    both = fitted(lambda model: (recompute_blocks(model, ["block_2"]), accumulate(model, 3)))  # type: ignore[arg-type]
+    assert_equal(both, fitted(), 1e-6)
+
+
+def activations(recompute: bool) -> int:
+    """How many convolutions a training step runs forward: those of recomputed blocks twice."""
+    model = residual_network(normalized=True)
+    if recompute:
+        BLOCKS(model)
+
+    @tf.function
+    def gradients() -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            probabilities = model({"image": tf.constant(IMAGES)}, training=True)
+            loss = tf.reduce_mean(tf_keras.losses.sparse_categorical_crossentropy(LABELS, probabilities))
+        return list(tape.gradient(loss, model.trainable_variables))
+
+    graph = gradients.get_concrete_function().graph
+    return sum(operation.type == "Conv2D" for operation in graph.get_operations())
+
+
+def test_blocks_are_computed_twice_and_other_layers_once() -> None:
+    assert activations(recompute=False) == 3
+    assert activations(recompute=True) == 3 + 2
+
+
+def test_prediction_is_unchanged() -> None:
+    plain, recomputed = residual_network(normalized=True), residual_network(normalized=True)
+    BLOCKS(recomputed)
+    np.testing.assert_array_equal(plain({"image": IMAGES}), recomputed({"image": IMAGES}))
+
+
+def test_a_name_that_fits_nothing() -> None:
+    with pytest.raises(TrainingError) as caught:
+        recompute_blocks(residual_network(), ["block_1", "stage_*"])
+    assert str(caught.value) == (
+        "trainer.optimization.recompute names 'stage_*', which fits none of the model's layers: stem, block_1, "
+        "block_2, global_average_pooling2d, probabilities.\n"
+        "Name a layer or a nested model of the model that build_model returns."
+    )
+
+
+def test_a_block_that_draws_random_numbers() -> None:
+    with pytest.raises(TrainingError) as caught:
+        recompute_blocks(residual_network(dropout=True), ["block_2"])
+    assert str(caught.value) == (
+        "trainer.optimization.recompute names 'block_2', whose layer 'dropout_1' (Dropout) draws random numbers; "
+        "recomputed, they would be others.\n"
+        "Move that layer out of the block, or do not recompute the block."
+    )
