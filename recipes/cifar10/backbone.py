@@ -71,9 +71,7 @@ def _with_weights(build: Callable[..., tf_keras.Model], params: BackboneParams) 
     # Never by `weights=`, which takes the word `imagenet` for leave to download.
     network = build(weights=None, **arguments)
     if params.weights is None:
-        logging.warning(
-            "The backbone %s begins with random weights: trainer.params.backbone.weights is null.", params.name
-        )
+        logging.warning("The backbone %s begins with random weights: its weights are set to null.", params.name)
     else:
         _load(network, params, Path(params.weights).expanduser())
     return tf_keras.Model(network.inputs, network.outputs, name="backbone")

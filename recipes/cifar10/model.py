@@ -138,7 +138,7 @@ def _only_image(features: Sequence[Feature]) -> Feature:
     if len(features) != 1 or features[0].dtype != tf.uint8 or len(features[0].shape) != 3:
         received = ", ".join(f"{feature.name} ({feature.dtype.name} {list(feature.shape)})" for feature in features)
         raise TrainingError(
-            f"The cifar10 model received the features {received}, expected one image (uint8 [height, width, channels]).",
+            f"The model received the features {received}, expected one image (uint8 [height, width, channels]).",
             "Let preprocessing_fn return the image and the label alone.",
         )
     return features[0]
