@@ -171,7 +171,8 @@ def _normalized_convolution(maps: tf.Tensor, channels: int, strides: int) -> tf.
     convolution = tf_keras.layers.Conv2D(
         channels, 3, strides, padding="same", use_bias=False, kernel_initializer="he_normal"
     )
-    return tf_keras.layers.BatchNormalization()(convolution(maps))
+    # Not Keras's 0.99, which needs hundreds of steps to forget the values that it begins with.
+    return tf_keras.layers.BatchNormalization(momentum=0.9)(convolution(maps))
 
 
 def _shortcut(maps: tf.Tensor, channels: int, strides: int) -> tf.Tensor:
