@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from tfx.components.example_validator.component import ExampleValidator
 from tfx.components.schema_gen.component import SchemaGen
 from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
-from tfx.components.trainer.component import Trainer
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.orchestration import metadata
 from tfx.orchestration import pipeline as tfx_pipeline
-from tfx.proto import trainer_pb2
 from tfx.types import BaseChannel, Channel
 from tfx.types.standard_artifacts import Model, ModelBlessing
 
@@ -22,6 +20,7 @@ from components.evaluation.component import Evaluator
 from components.example_gen.component import ExampleGen
 from components.pusher import Pusher
 from components.statistics_gen import StatisticsGen
+from components.trainer.component import Trainer
 from components.transform import Transform
 from pipeline import beam, fingerprint
 from pipeline.environment import Environment
@@ -75,7 +74,8 @@ def build(
     )
     transform.add_upstream_node(data_gate)
 
-    trainer = _trainer(recipe, environment, transform, fingerprints["Trainer"])
+    checkpoint_root = environment.pipeline_root / recipe.name / "checkpoints" / fingerprints["Trainer"].digest
+    trainer = _trainer(recipe, transform, examples, str(checkpoint_root))
     model = trainer.outputs["model"]
 
     baseline = Resolver(
@@ -109,23 +109,18 @@ def _schema(recipe: Recipe, statistics: BaseChannel) -> BaseNode:
     return node.with_id("SchemaGen")
 
 
-def _trainer(
-    recipe: Recipe, environment: Environment, transform: Transform, trainer_fingerprint: fingerprint.Fingerprint
-) -> Trainer:
+def _trainer(recipe: Recipe, transform: Transform, examples: BaseChannel, checkpoint_root: str) -> Trainer:
     return Trainer(
         run_fn="components.trainer.run.run_fn",
         examples=transform.outputs["transformed_examples"],
         transform_graph=transform.outputs["transform_graph"],
-        train_args=trainer_pb2.TrainArgs(splits=["train"]),
-        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
+        raw_examples=examples,
         custom_config={
             "model_module": recipe.model_module,
             "label": recipe.settings.label,
             "trainer": recipe.settings.trainer.model_dump(mode="json"),
             # An interrupted training goes on only with the code and the settings that it began with.
-            "checkpoint_root": str(
-                environment.pipeline_root / recipe.name / "checkpoints" / trainer_fingerprint.digest
-            ),
+            "checkpoint_root": checkpoint_root,
         },
     )
 

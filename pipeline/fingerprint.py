@@ -101,7 +101,7 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
         ),
         "Trainer": Fingerprint(
             settings=_flat({"trainer": settings.trainer, "label": settings.label}),
-            code=_code("components.trainer.run", recipe.model_module),
+            code=_code("components.trainer.component", "components.trainer.run", recipe.model_module),
             packages=_packages("tensorflow", "tf-keras"),
         ),
         "Evaluator": Fingerprint(

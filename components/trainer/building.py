@@ -7,6 +7,7 @@ import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import tensorflow as tf
 import tf_keras
 
 from components.errors import TrainingError
@@ -58,8 +59,17 @@ def build(recipe: types.ModuleType, features: Sequence[Feature], settings: Train
     return model
 
 
-def compile_model(model: tf_keras.Model, recipe: types.ModuleType, settings: TrainerSettings, plan: Plan) -> None:
+def compile_model(
+    model: tf_keras.Model, recipe: types.ModuleType, settings: TrainerSettings, plan: Plan, label: tf.TensorSpec
+) -> None:
     """Compiles the model for one `fit`.
+
+    Args:
+        model: Compiled anew, with the weights that it has.
+        recipe: The recipe's model.py.
+        settings: The recipe's `trainer` section.
+        plan: What will be fitted.
+        label: The labels of a batch.
 
     Raises:
         TrainingError: The recipe's optimizer or loss does not go together with `settings.optimization`, or a name to
@@ -77,8 +87,19 @@ def compile_model(model: tf_keras.Model, recipe: types.ModuleType, settings: Tra
         jit_compile=wanted.jit_compile or None,
         run_eagerly=settings.debug or None,
     )
+    if type(model).train_step is tf_keras.Model.train_step:
+        _make_variables(model, label)
     if wanted.gradient_accumulation > 1:
         accumulation.accumulate(model, wanted.gradient_accumulation)
+
+
+def _make_variables(model: tf_keras.Model, label: tf.TensorSpec) -> None:
+    """Makes the variables of optimizer, loss and metrics: a step that makes them when it first runs is traced twice."""
+    model.optimizer.build(model.trainable_variables)
+    rows = label.shape[0]
+    outputs = tf.nest.map_structure(lambda output: tf.zeros([rows, *output.shape[1:]], output.dtype), model.output)
+    model.compiled_loss.build(outputs)
+    model.compiled_metrics.build(outputs, tf.zeros(label.shape, label.dtype))
 
 
 def _check_inputs(model: tf_keras.Model, features: Sequence[str]) -> None:

@@ -7,12 +7,13 @@ import math
 import shutil
 import types
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 import tf_keras
 
 from components.errors import TrainingError
-from components.trainer import building, callbacks, debugging, labels, strategies
+from components.trainer import building, callbacks, card, debugging, labels, strategies
 from components.trainer.building import Plan
 from components.trainer.inputs import Augment, Split
 from components.trainer.job import Job
@@ -27,6 +28,19 @@ class Data:
     eval: Split
 
 
+@dataclass(frozen=True)
+class Result:
+    """How a training went.
+
+    Attributes:
+        validation_metrics: Those of the exported model by name, without `val_`; None is a value that is no number.
+        facts: For the model's card: epochs, steps, replicas, and the strategy in words.
+    """
+
+    validation_metrics: dict[str, float | None]
+    facts: dict[str, Any]
+
+
 def fit(
     model: tf_keras.Model,
     recipe: types.ModuleType,
@@ -34,7 +48,7 @@ def fit(
     data: Data,
     strategy: tf.distribute.Strategy,
     note: str,
-) -> None:
+) -> Result:
     """Trains the model, phase by phase, from where an interrupted training of the same job stopped.
 
     Args:
@@ -45,6 +59,9 @@ def fit(
         strategy: In whose scope the model was built.
         note: What the live table shows beside the metrics.
 
+    Returns:
+        How it went; the model is the one to export.
+
     Raises:
         TrainingError: There is less data than a batch, a label that the model has no output for, or the loss became
             NaN.
@@ -54,13 +71,14 @@ def fit(
     batches = data.train.training_batches(
         settings.batch_size, settings.seed, settings.input, _augmentation(recipe, settings)
     )
+    history: dict[str, list[float]] = {}
     for number, plan in enumerate(plans):
         with strategy.scope():
-            building.compile_model(model, recipe, settings, plan)
+            building.compile_model(model, recipe, settings, plan, batches.element_spec[1])
         if number == 0:
             labels.check(model, {"train": data.train, "eval": data.eval})
         with debugging.checked_numerics(settings.debug):
-            model.fit(
+            history = model.fit(
                 batches,
                 initial_epoch=plan.initial_epoch,
                 epochs=plan.epochs,
@@ -70,11 +88,21 @@ def fit(
                 validation_steps=data.eval.evaluation_steps,
                 callbacks=_callbacks(job, number, plans[-1].epochs, batches, strategy, note),
                 verbose=2,
-            )
+            ).history
     if settings.callbacks.best_checkpoint:
         model.load_weights(f"{job.model_run_dir}/{callbacks.BEST_WEIGHTS}").expect_partial()
-    if strategies.is_chief(strategy):
+    if job.checkpoint_dir and strategies.is_chief(strategy):
         shutil.rmtree(job.checkpoint_dir, ignore_errors=True)
+    if settings.callbacks.best_checkpoint or settings.callbacks.early_stopping or not history:
+        # The model is not, or not surely, the last epoch's.
+        history = _evaluated(model, data.eval, settings)
+    facts = {
+        "epochs": plans[-1].epochs,
+        "steps_per_epoch": plans[-1].steps_per_epoch,
+        "replicas": strategy.num_replicas_in_sync,
+        "strategy": type(strategy).__name__,
+    }
+    return Result(card.last_validation_metrics(history), facts)
 
 
 def schedule(settings: TrainerSettings, rows: int) -> list[Plan]:
@@ -104,6 +132,12 @@ def schedule(settings: TrainerSettings, rows: int) -> list[Plan]:
     return plans
 
 
+def _evaluated(model: tf_keras.Model, split: Split, settings: TrainerSettings) -> dict[str, list[float]]:
+    batches = split.evaluation_batches(settings.input)
+    found = model.evaluate(batches, steps=split.evaluation_steps, verbose=0, return_dict=True)
+    return {f"val_{name}": [value] for name, value in found.items()}
+
+
 def _augmentation(recipe: types.ModuleType, settings: TrainerSettings) -> Augment | None:
     augment = getattr(recipe, "augment", None)
     return functools.partial(augment, params=settings.params) if augment else None
@@ -114,7 +148,7 @@ def _callbacks(
 ) -> list[tf_keras.callbacks.Callback]:
     wanted = job.settings.callbacks
     chosen = callbacks.from_settings(wanted, job.model_run_dir)
-    if wanted.backup:
+    if wanted.backup and job.checkpoint_dir:
         # A folder a phase: a phase that was done is skipped, for its backup says that all its epochs were.
         folder = f"{job.checkpoint_dir}/phase-{phase}"
         chosen.insert(0, tf_keras.callbacks.BackupAndRestore(folder, delete_checkpoint=False))

@@ -25,7 +25,7 @@ class Job(Settings):
         settings: The recipe's `trainer` section.
         serving_model_dir: Where the SavedModel goes.
         model_run_dir: Where history and summaries go.
-        checkpoint_root: The folder under which an interrupted training is kept.
+        checkpoint_root: The folder under which an interrupted training is kept; None keeps none.
         raw_eval_files: Gzip TFRecords of raw tf.Examples, for warm-up requests; may be empty.
         class_names: The names of the label's classes in the order of their ids; None where they are not known.
     """
@@ -38,7 +38,7 @@ class Job(Settings):
     settings: TrainerSettings
     serving_model_dir: str
     model_run_dir: str
-    checkpoint_root: str
+    checkpoint_root: str | None = None
     raw_eval_files: list[str] = Field(default_factory=list)
     class_names: list[str] | None = None
 
@@ -55,14 +55,16 @@ class Job(Settings):
             settings=TrainerSettings.model_validate(config["trainer"]),
             serving_model_dir=fn_args.serving_model_dir,
             model_run_dir=fn_args.model_run_dir,
-            checkpoint_root=config["checkpoint_root"],
+            checkpoint_root=config.get("checkpoint_root"),
             raw_eval_files=config.get("raw_eval_files", []),
             class_names=config.get("class_names"),
         )
 
     @property
-    def checkpoint_dir(self) -> str:
-        """Where this training is kept while it goes on: the same folder for the same data, code and settings."""
+    def checkpoint_dir(self) -> str | None:
+        """Where this training is kept while it goes on: the same folder for the same data and settings."""
+        if self.checkpoint_root is None:
+            return None
         outputs = {"serving_model_dir", "model_run_dir", "checkpoint_root"}
         digest = hashlib.sha256(self.model_dump_json(exclude=outputs).encode()).hexdigest()[:16]
         return f"{self.checkpoint_root}/{digest}"

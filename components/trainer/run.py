@@ -9,7 +9,18 @@ import tf_keras
 from tfx.components.trainer.fn_args_utils import FnArgs
 
 from components.autograph import bypass_libraries
-from components.trainer import building, cluster, debugging, export, features, fitting, inputs, precision, strategies
+from components.trainer import (
+    building,
+    cluster,
+    debugging,
+    export,
+    features,
+    fitting,
+    inputs,
+    precision,
+    strategies,
+    warm_up,
+)
 from components.trainer.job import Job
 
 
@@ -18,7 +29,9 @@ def run_fn(fn_args: FnArgs) -> None:
 
     Args:
         fn_args: TFX's training arguments; `custom_config` holds `model_module` (import path of the recipe's model.py),
-            `label` (the transformed feature to predict), `trainer` (a TrainerSettings as a dict) and `checkpoint_root`.
+            `label` (the transformed feature to predict), `trainer` (a TrainerSettings as a dict), and perhaps
+            `checkpoint_root` (where an interrupted training is kept), `raw_eval_files` (raw rows for warm-up requests)
+            and `class_names` (the label's classes by id).
 
     Raises:
         TrainingError: Settings, data, model and devices do not go together, or training went wrong.
@@ -51,7 +64,15 @@ def train(job: Job) -> None:
             debugging.check_values(data.train, job.train_files)
         with strategy.scope():
             model = building.build(recipe, model_features, settings)
-        fitting.fit(model, recipe, job, data, strategy, note=strategies.describe(strategy, policy))
+        result = fitting.fit(model, recipe, job, data, strategy, note=strategies.describe(strategy, policy))
 
     if strategies.is_chief(strategy):
-        export.save(model, transform_output, job.label, job.serving_model_dir)
+        options = export.Options(
+            serving_outputs=export.serving_outputs_of(recipe, settings.params),
+            embedding_layer=settings.embedding_layer,
+            raw_examples=warm_up.read_rows(job.raw_eval_files),
+            class_names=job.class_names,
+            validation_metrics=result.validation_metrics,
+            training={"settings": settings.model_dump(mode="json"), "precision": policy, **result.facts},
+        )
+        export.save(model, transform_output, job.label, job.serving_model_dir, options)

@@ -22,7 +22,7 @@ UPSTREAM = {
     "ExampleValidator": {"StatisticsGen", "SchemaGen"},
     "DataGate": {"ExampleGen", "SchemaGen", "ExampleValidator"},
     "Transform": {"ExampleGen", "SchemaGen", "DataGate"},
-    "Trainer": {"Transform"},
+    "Trainer": {"ExampleGen", "Transform"},
     "BaselineModel": {"Trainer"},
     "Evaluator": {"ExampleGen", "Trainer", "BaselineModel"},
     "Pusher": {"Trainer", "Evaluator"},

@@ -53,8 +53,8 @@ def test_a_label_that_is_not_there() -> None:
     with pytest.raises(TrainingError) as caught:
         features.from_schema(schema(), "bigger")
     assert str(caught.value) == (
-        "The label 'bigger' is not among the transformed features: big, counts, fare, hour, image, letters, passengers, "
-        "photo, pixels, word.\n"
+        "The label 'bigger' is not among the transformed features: big, counts, fare, hour, image, letters, "
+        "passengers, photo, pixels, word.\n"
         "Return it from preprocessing_fn, or name another label in recipe.yaml."
     )
 

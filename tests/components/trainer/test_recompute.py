@@ -57,6 +57,7 @@ def test_prediction_is_unchanged() -> None:
 
 
 def test_a_name_that_fits_nothing() -> None:
+    tf_keras.backend.clear_session()
     with pytest.raises(TrainingError) as caught:
         recompute_blocks(residual_network(), ["block_1", "stage_*"])
     assert str(caught.value) == (
@@ -67,6 +68,7 @@ def test_a_name_that_fits_nothing() -> None:
 
 
 def test_a_block_that_draws_random_numbers() -> None:
+    tf_keras.backend.clear_session()
     with pytest.raises(TrainingError) as caught:
         recompute_blocks(residual_network(dropout=True), ["block_2"])
     assert str(caught.value) == (

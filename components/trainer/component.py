@@ -1,0 +1,95 @@
+"""The Trainer component: TFX's, which also knows the raw rows, for the sake of the exported model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tfx.components.trainer import executor
+from tfx.dsl.components.base import base_component, executor_spec
+from tfx.dsl.io import fileio
+from tfx.proto import trainer_pb2
+from tfx.types import Artifact, BaseChannel, Channel, artifact_utils, component_spec, standard_artifacts
+from tfx.types import standard_component_specs as standard
+from tfx.utils import io_utils, json_utils
+from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
+
+RAW_EXAMPLES = "raw_examples"
+
+CLASS_NAMES = "class_names"
+"""The custom property of raw Examples, and the key in `custom_config`, with the names of the label's classes by id."""
+
+
+class TrainerSpec(standard.TrainerSpec):
+    """Stock's parameters, inputs and outputs, and the raw Examples."""
+
+    INPUTS = {  # noqa: RUF012 (TFX reads a plain dict)
+        **standard.TrainerSpec.INPUTS,
+        RAW_EXAMPLES: component_spec.ChannelParameter(type=standard_artifacts.Examples, optional=True),
+    }
+
+
+class Executor(executor.GenericExecutor):
+    """Calls `run_fn` as stock does; its `custom_config` also holds what is known from the raw Examples."""
+
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
+        """Trains, see `components.trainer.run.run_fn`.
+
+        `custom_config` gets `raw_eval_files`, the files of the raw `eval` split, and `class_names`, from the custom
+        property of that name (a JSON list); neither without raw Examples.
+        """
+        config = json_utils.loads(exec_properties[standard.CUSTOM_CONFIG_KEY])
+        for examples in input_dict.get(RAW_EXAMPLES, []):
+            config |= _known_from(examples)
+        super().Do(input_dict, output_dict, exec_properties | {standard.CUSTOM_CONFIG_KEY: json_utils.dumps(config)})
+
+
+class Trainer(base_component.BaseComponent):
+    """Trains a model on the transformed `train` split and exports it.
+
+    Outputs:
+        model: The SavedModel.
+        model_run: What training wrote down about itself.
+
+    Args:
+        run_fn: Import path of the function that trains.
+        examples: Transformed Examples with the splits `train` and `eval`.
+        transform_graph: The transform graph they were made with.
+        raw_examples: The raw Examples they were made of; without them the model has no warm-up requests and its
+            classes have no names.
+        custom_config: What `run_fn` gets besides; of JSON's types.
+    """
+
+    SPEC_CLASS = TrainerSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+
+    def __init__(
+        self,
+        run_fn: str,
+        examples: BaseChannel,
+        transform_graph: BaseChannel,
+        custom_config: dict[str, Any],
+        raw_examples: BaseChannel | None = None,
+    ) -> None:
+        super().__init__(
+            TrainerSpec(
+                run_fn=run_fn,
+                examples=examples,
+                transform_graph=transform_graph,
+                raw_examples=raw_examples,
+                train_args=trainer_pb2.TrainArgs(splits=["train"]),
+                eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
+                custom_config=json_utils.dumps(custom_config),
+                model=Channel(type=standard_artifacts.Model),
+                model_run=Channel(type=standard_artifacts.ModelRun),
+            )
+        )
+
+
+def _known_from(examples: Artifact) -> dict[str, Any]:
+    folders = artifact_utils.get_split_uris([examples], "eval")
+    files = [path for folder in folders for path in sorted(fileio.glob(io_utils.all_files_pattern(folder)))]
+    known: dict[str, Any] = {"raw_eval_files": files}
+    if names := examples.get_string_custom_property(CLASS_NAMES):
+        known[CLASS_NAMES] = json.loads(names)
+    return known

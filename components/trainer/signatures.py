@@ -1,0 +1,196 @@
+"""What an exported model can be asked; each question is traced once, for any number of rows.
+
+serving_default      serialized tf.Examples of raw features -> what the model serves
+predict              raw features as named tensors          -> the same
+predict_transformed  transformed features by name           -> the same
+transform_features   serialized tf.Examples                 -> every transformed feature, the label included
+transform_label      serialized tf.Examples                 -> the label alone, as the Evaluator needs it
+embedding            serialized tf.Examples                 -> the output of one layer
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+import tensorflow_transform as tft
+import tf_keras
+from tensorflow_transform import graph_tools
+
+from components.errors import TrainingError
+from components.trainer import model_tensors, raw_tensors
+from components.trainer.model_tensors import ModelInput, Tensors
+from components.trainer.raw_tensors import FeatureSpec, RawFeature, RawTensor
+
+SERVING_ENVIRONMENT = "SERVING"
+"""The schema environment of requests to the model; label columns carry `not_in_environment: "SERVING"`."""
+
+EXAMPLES = [tf.TensorSpec([None], tf.string, name="examples")]
+
+ServingOutputs: TypeAlias = Callable[[Tensors], Tensors]
+"""Maps the model's outputs by name to what is served."""
+
+Transform: TypeAlias = Callable[[Mapping[str, RawFeature]], Tensors]
+"""Raw features by name to transformed ones: all that can be made of them."""
+
+Function: TypeAlias = Any
+"""A tf.function: TensorFlow ships no types."""
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """The signatures of a model.
+
+    Attributes:
+        functions: Concrete functions by signature name.
+        serving_spec: The parsing spec of the raw features that a serving request may hold.
+        model_inputs: The inputs of `predict_transformed`.
+        raw_tensors: The inputs of `predict`; None where there is no such signature.
+    """
+
+    functions: dict[str, Function]
+    serving_spec: dict[str, FeatureSpec]
+    model_inputs: list[ModelInput]
+    raw_tensors: list[RawTensor] | None
+
+
+def trace(
+    model: tf_keras.Model,
+    transform_output: tft.TFTransformOutput,
+    label: str,
+    serving_outputs: ServingOutputs | None = None,
+    embedding_layer: str | None = None,
+) -> Signatures:
+    """Traces every signature of a model; the model itself once (and its part up to `embedding_layer` once more).
+
+    Args:
+        model: A functional model whose inputs are transformed features.
+        transform_output: The transform graph.
+        label: The transformed feature that is the label.
+        serving_outputs: See `ServingOutputs`; None serves the model's outputs by name. Floats are served as float32.
+        embedding_layer: The layer that the signature `embedding` gives; None leaves that signature out.
+
+    Raises:
+        TrainingError: There is no such layer, `serving_outputs` gives no tensors by name, or an input of the model
+            needs a raw feature that requests do not have.
+    """
+    layer = transform_output.transform_features_layer()
+    # Called as a Keras layer it would cast raw floats to the precision of the global policy.
+    transform = layer.call
+    serving_spec = _serving_spec(transform_output)
+    inputs = model_tensors.inputs_of(model)
+    score = _score(model, inputs, serving_outputs)
+    scored = score.get_concrete_function()
+    model_tensors.check_served(scored.structured_outputs)
+    sources = _raw_sources(layer, _used(inputs, scored))
+    _check_sources(sources, serving_spec)
+    raw = raw_tensors.from_schema(transform_output.raw_metadata.schema, serving_spec, sources)
+
+    functions = {"serving_default": _of_examples(score, inputs, transform, serving_spec), "predict_transformed": score}
+    if raw:
+        functions["predict"] = _of_raw_tensors(score, inputs, transform, raw)
+    else:
+        logging.warning("No signature `predict`: it takes plain columns, and the model needs sparse or ragged ones.")
+    functions |= _transforms(transform, transform_output.raw_feature_spec(), label)
+    if embedding_layer:
+        embed = _embedding(model_tensors.embedding_model(model, embedding_layer), inputs)
+        functions["embedding"] = _of_examples(embed, inputs, transform, serving_spec)
+    concrete = {name: function.get_concrete_function() for name, function in functions.items()}
+    return Signatures(concrete, serving_spec, inputs, raw)
+
+
+def _score(model: tf_keras.Model, inputs: list[ModelInput], serving_outputs: ServingOutputs | None) -> Function:
+    @tf.function(input_signature=[{given.spec.name: given.spec for given in inputs}])
+    def predict_transformed(tensors: Tensors) -> Any:
+        outputs = model_tensors.outputs_of(model, {given.feature: tensors[given.spec.name] for given in inputs})
+        return model_tensors.as_served(serving_outputs(outputs) if serving_outputs else outputs)
+
+    return predict_transformed
+
+
+def _embedding(part: Callable[..., tf.Tensor], inputs: list[ModelInput]) -> Function:
+    @tf.function(input_signature=[{given.spec.name: given.spec for given in inputs}])
+    def embedding(tensors: Tensors) -> Tensors:
+        values = part({given.feature: tensors[given.spec.name] for given in inputs}, training=False)
+        return {"embedding": model_tensors.as_served(values)}
+
+    return embedding
+
+
+def _of_examples(
+    asked: Function, inputs: list[ModelInput], transform: Transform, spec: Mapping[str, FeatureSpec]
+) -> Function:
+    """`asked`, a function of the model's inputs, as one of serialized tf.Examples without the label's columns."""
+
+    @tf.function(input_signature=EXAMPLES, autograph=False)
+    def of_examples(examples: tf.Tensor) -> Any:
+        transformed = transform(tf.io.parse_example(examples, spec))
+        return asked(model_tensors.fed(inputs, transformed, rows=tf.size(examples)))
+
+    return of_examples
+
+
+def _of_raw_tensors(asked: Function, inputs: list[ModelInput], transform: Transform, raw: list[RawTensor]) -> Function:
+    """`asked` as a function of raw features by name; only those that it depends on."""
+
+    @tf.function(input_signature=[{given.name: given.spec for given in raw}], autograph=False)
+    def of_raw_tensors(tensors: Tensors) -> Any:
+        transformed = transform({given.feature: given.to_feature(tensors[given.name]) for given in raw})
+        return asked(model_tensors.fed(inputs, transformed, rows=tf.shape(tensors[raw[0].name])[0]))
+
+    return of_raw_tensors
+
+
+def _transforms(transform: Transform, raw_spec: Mapping[str, FeatureSpec], label: str) -> dict[str, Function]:
+    @tf.function(input_signature=EXAMPLES, autograph=False)
+    def transform_features(examples: tf.Tensor) -> Tensors:
+        return dict(transform(tf.io.parse_example(examples, raw_spec)))
+
+    @tf.function(input_signature=EXAMPLES, autograph=False)
+    def transform_label(examples: tf.Tensor) -> Tensors:
+        return {label: transform_features(examples)[label]}
+
+    return {"transform_features": transform_features, "transform_label": transform_label}
+
+
+def _serving_spec(transform_output: tft.TFTransformOutput) -> dict[str, FeatureSpec]:
+    """The raw features that a serving request may hold: all but those that the schema keeps out of SERVING."""
+    kept_out = {
+        feature.name
+        for feature in transform_output.raw_metadata.schema.feature
+        if SERVING_ENVIRONMENT in feature.not_in_environment
+    }
+    return {name: spec for name, spec in transform_output.raw_feature_spec().items() if name not in kept_out}
+
+
+def _used(inputs: list[ModelInput], scored: Function) -> list[str]:
+    """The features that the outputs of a traced function of the model's inputs depend on."""
+    operations = [output.op for output in scored.graph.outputs]
+    sources = graph_tools.retrieve_sources(operations, ignore_control_dependencies=True)
+    reached = {source.op.name for source in sources}
+    return [given.feature for given in inputs if given.spec.name in reached]
+
+
+def _raw_sources(layer: tf_keras.layers.Layer, transformed: Iterable[str]) -> list[str]:
+    """The raw features that transformed ones are made of."""
+    # TFT knows, and drops what cannot be computed from what it is fed, but it has no public way to ask beforehand.
+    loader = layer._saved_model_loader
+    reached = {id(tensor) for name in transformed for tensor in loader._output_to_inputs_map[name]}
+    return [
+        name
+        for name, tensors in loader._structured_inputs.items()
+        if any(id(tensor) in reached for tensor in tf.nest.flatten(tensors, expand_composites=True))
+    ]
+
+
+def _check_sources(sources: list[str], serving_spec: Mapping[str, FeatureSpec]) -> None:
+    unknown = [name for name in sources if name not in serving_spec]
+    if unknown:
+        raise TrainingError(
+            f"The model's outputs depend on {', '.join(unknown)}, which requests do not have: the schema says "
+            f"`not_in_environment: {SERVING_ENVIRONMENT!r}`.",
+            "Make no feature of it but the label, or change the schema.",
+        )

@@ -1,0 +1,77 @@
+"""`trainer.debug` names what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from components.errors import TrainingError
+from components.trainer.debugging import check_values, checked_numerics
+from components.trainer.features import Feature
+from components.trainer.inputs import Layout, Split
+
+FEATURES = [Feature("fare", tf.float32, (), None), Feature("hour", tf.int64, (), 24)]
+SPEC = {
+    "fare": tf.io.FixedLenFeature([], tf.float32),
+    "hour": tf.io.FixedLenFeature([], tf.int64),
+    "tip": tf.io.FixedLenFeature([], tf.float32),
+}
+
+
+def split(**changes: Any) -> Split:
+    columns = {"fare": [1.0] * 5, "hour": [23, 0, 1, 2, 3], "tip": [0.0] * 5} | changes
+    tensors = {name: tf.constant(values, SPEC[name].dtype) for name, values in columns.items()}
+    return Split(["a.gz", "b.gz"], Layout(SPEC, FEATURES, "tip"), 5, tensors)
+
+
+def test_good_values_pass() -> None:
+    check_values(split(), ["a.gz"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"fare": [1.0, 2.0, 3.0, np.nan, np.inf]},
+            "The feature 'fare' is nan in row 3 of a.gz, expected a finite number.\n"
+            "Fill in what is missing in preprocessing_fn.",
+        ),
+        (
+            {"hour": [0, 24, -1, 0, 0]},
+            "The feature 'hour' is 24 in row 1 of a.gz, expected an id from 0 to 23.\n"
+            "Look at how preprocessing_fn makes it.",
+        ),
+        (
+            {"tip": [0.0, 0.0, 0.0, 0.0, -np.inf]},
+            "The feature 'tip' is -inf in row 4 of a.gz, expected a finite number.\n"
+            "Fill in what is missing in preprocessing_fn.",
+        ),
+    ],
+)
+def test_a_bad_value_is_named_with_its_feature_and_row(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(TrainingError) as caught:
+        check_values(split(**changes), ["a.gz"])
+    assert str(caught.value) == message
+
+
+def test_several_files_are_told_by_the_first() -> None:
+    with pytest.raises(TrainingError, match=r"in row 0 of a\.gz and 1 more, expected"):
+        check_values(split(hour=[99] * 5), ["a.gz", "b.gz"])
+
+
+def fit(active: bool) -> None:
+    inputs = tf_keras.Input([2])
+    model = tf_keras.Model(inputs, tf.math.log(tf_keras.layers.Dense(1, kernel_initializer="zeros")(inputs)))
+    model.compile("sgd", "mse", run_eagerly=True)
+    with checked_numerics(active):
+        model.fit(np.ones([4, 2]), np.ones([4, 1]), verbose=0)
+
+
+def test_the_operation_that_gives_no_number_is_named_while_it_is_asked_for() -> None:
+    with pytest.raises(TrainingError, match=r'(?s)^Training met a value that is no number:.*op "Log".*-Inf'):
+        fit(active=True)
+    fit(active=False)

@@ -1,0 +1,116 @@
+"""The fit as recipe.yaml asks for it, on the tiny recipe."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+import tiny_recipe
+from tiny_artifacts import Tiny
+
+from components.errors import TrainingError
+from components.trainer import building, card, features, fitting, inputs, run
+from components.trainer.job import Job
+from components.trainer.settings import TrainerSettings
+
+
+def job(tiny: Tiny, folder: Path, **settings: Any) -> Job:
+    trainer = {"batch_size": 30, "steps_per_execution": 2, "precision": "float32", **settings}
+    return Job(
+        train_files=tiny.files("train"),
+        eval_files=tiny.files("eval"),
+        transform_graph=tiny.graph,
+        model_module="tiny_recipe",
+        label="big",
+        settings=TrainerSettings.model_validate(trainer),
+        serving_model_dir=str(folder / "serving"),
+        model_run_dir=str(folder / "run"),
+        checkpoint_root=str(folder / "checkpoints"),
+    )
+
+
+def fit(tiny: Tiny, folder: Path, **settings: Any) -> tuple[tf_keras.Model, fitting.Result]:
+    """Builds and fits as `run.train` does, without the export."""
+    task = job(tiny, folder, **settings)
+    Path(task.model_run_dir).mkdir(exist_ok=True, parents=True)
+    tf_keras.utils.set_random_seed(task.settings.seed)
+    schema = tiny.output.transformed_metadata.schema
+    found = features.from_schema(schema, "big", task.settings.sample_weight)
+    layout = inputs.Layout.of(tiny.output, found, "big", task.settings.sample_weight)
+    splits = (inputs.open_split(files, layout, task.settings.input) for files in (task.train_files, task.eval_files))
+    recipe = importlib.import_module("tiny_recipe")
+    model = building.build(recipe, found, task.settings)
+    return model, fitting.fit(model, recipe, task, fitting.Data(*splits), tf.distribute.get_strategy(), "")
+
+
+def history(folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader((folder / "run" / "history.csv").read_text().splitlines()))
+
+
+def test_a_step_is_traced_once_in_all_epochs(tiny: Tiny, tmp_path: Path) -> None:
+    model, result = fit(tiny, tmp_path, epochs=3)
+    assert model.train_function.experimental_get_tracing_count() == 1
+    assert model.test_function.experimental_get_tracing_count() == 1
+    assert (result.facts["epochs"], result.facts["steps_per_epoch"], result.facts["replicas"]) == (3, 4, 1)
+    assert result.validation_metrics["loss"] == pytest.approx(float(history(tmp_path)[-1]["val_loss"]))
+    assert not Path(tmp_path, "checkpoints").exists() or not list(Path(tmp_path, "checkpoints").iterdir())
+
+
+def test_phases_freeze_and_thaw_with_their_own_rates(tiny: Tiny, tmp_path: Path) -> None:
+    first, _ = fit(tiny, tmp_path / "one", phases=[{"epochs": 2, "freeze": ["sco*"]}])
+    untrained = tf_keras.utils.set_random_seed(1) or tiny_recipe.build_model(  # type: ignore[func-returns-value]
+        features.from_schema(tiny.output.transformed_metadata.schema, "big"), {}
+    )
+    for frozen, begun in zip(first.get_weights(), untrained.get_weights(), strict=True):
+        np.testing.assert_array_equal(frozen, begun)
+    both = [{"epochs": 2, "freeze": ["score"]}, {"epochs": 1, "learning_rate": 0.5}]
+    second, _ = fit(tiny, tmp_path / "two", phases=both)
+    assert [row["epoch"] for row in history(tmp_path / "two")] == ["0", "1", "2"]
+    assert float(second.optimizer.learning_rate) == 0.5
+    assert not np.array_equal(first.get_weights()[0], second.get_weights()[0])
+
+
+def test_a_name_to_freeze_that_fits_no_layer(tiny: Tiny, tmp_path: Path) -> None:
+    with pytest.raises(
+        TrainingError, match=r"^trainer\.phases freezes 'backbone', which fits none of the model's layers"
+    ):
+        fit(tiny, tmp_path, phases=[{"epochs": 1, "freeze": ["backbone"]}])
+
+
+def test_the_best_epoch_is_kept_where_that_is_asked_for(tiny: Tiny, tmp_path: Path) -> None:
+    # Validation loss taken as better the higher it is: the best epoch is the first.
+    best = {"best_checkpoint": {"monitor": "val_loss", "mode": "max"}}
+    model, result = fit(tiny, tmp_path / "best", epochs=3, callbacks=best)
+    first, _ = fit(tiny, tmp_path / "first", epochs=1)
+    for kept, expected in zip(model.get_weights(), first.get_weights(), strict=True):
+        np.testing.assert_array_equal(kept, expected)
+    losses = [float(row["val_loss"]) for row in history(tmp_path / "best")]
+    assert result.validation_metrics["loss"] == pytest.approx(losses[0], rel=1e-5)
+    assert losses[2] < losses[0]
+
+
+def test_a_debug_run_is_eager_and_learns_the_same(tiny: Tiny, tmp_path: Path) -> None:
+    eager, _ = fit(tiny, tmp_path / "debug", epochs=2, debug=True)
+    plain, _ = fit(tiny, tmp_path / "plain", epochs=2)
+    assert eager.run_eagerly
+    for one, other in zip(eager.get_weights(), plain.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_the_layer_that_recipe_yaml_names_is_exported(tiny: Tiny, tmp_path: Path) -> None:
+    Path(tmp_path, "run").mkdir()
+    run.train(job(tiny, tmp_path, epochs=1, params={"name": "odds"}, embedding_layer="odds"))
+    found = card.read(tmp_path / "serving")
+    assert found.embedding_layer == "odds"
+    loaded = tf.saved_model.load(str(tmp_path / "serving"))
+    rows = tf.constant(tiny.serialized("eval"))
+    np.testing.assert_array_equal(
+        loaded.signatures["embedding"](examples=rows)["embedding"],
+        loaded.signatures["serving_default"](examples=rows)["odds"],
+    )
