@@ -63,7 +63,7 @@ def fit(
         How it went; the model is the one to export.
 
     Raises:
-        TrainingError: There is less data than a batch, a label that the model has no output for, or the loss became
+        TrainingError: There is less data than a batch, the model has not an output for each class, or the loss became
             NaN.
     """
     settings = job.settings
@@ -76,7 +76,7 @@ def fit(
         with strategy.scope():
             building.compile_model(model, recipe, settings, plan, batches.element_spec[1])
         if number == 0:
-            labels.check(model, {"train": data.train, "eval": data.eval})
+            labels.check(model, {"train": data.train, "eval": data.eval}, job.class_names)
         with debugging.checked_numerics(settings.debug):
             history = model.fit(
                 batches,
