@@ -7,8 +7,11 @@ result is then applied file by file, without sending rows through Beam. The tran
 
 from __future__ import annotations
 
+import functools
+import inspect
+import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import apache_beam as beam
@@ -29,10 +32,17 @@ from tfx_bsl.tfxio import tf_example_record
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
 from components.autograph import bypass_libraries
+from components.errors import SettingsError
 from components.statistics_gen import read_serialized, split_files
 
 BATCH_ROWS = 65_536
-"""Rows a record batch: large enough that per-batch costs vanish, small enough for a worker's memory."""
+"""Rows a record batch at most: large enough that per-batch costs vanish."""
+
+BATCH_BYTES = 64 * 2**20
+"""Bytes a record batch, about: small enough for a worker's memory. Rows as wide as images come in smaller batches."""
+
+SAMPLE_ROWS = 100
+"""Rows by which the size of all is judged."""
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -42,6 +52,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """Writes `transform_graph` (a TFTransformOutput) and `transformed_examples` (a gzip TFRecord a source file).
 
         Raises:
+          SettingsError: The recipe has `transform.params`, but its `preprocessing_fn` takes none.
           Whatever the recipe's `preprocessing_fn` raises.
         """
         bypass_libraries()
@@ -51,9 +62,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         schema_folder = artifact_utils.get_single_uri(input_dict["schema"])
         schema = io_utils.SchemaReader().read(io_utils.get_only_uri_in_dir(schema_folder))
 
-        self._analyze(
-            udf_utils.get_fn(exec_properties, "preprocessing_fn"), schema, split_files(examples, "train"), graph_path
-        )
+        self._analyze(_preprocessing_fn(exec_properties), schema, split_files(examples, "train"), graph_path)
         transformed.split_names = examples.split_names
         transformed.span = examples.span
         work = []
@@ -68,15 +77,17 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _analyze(
         self, preprocessing_fn: Callable[..., Any], schema: schema_pb2.Schema, files: list[str], graph_path: str
     ) -> None:
+        # An analyzer is given no more than a row's numbers; images that are merely decoded are never analyzed.
+        rows_per_batch = batch_rows(_mean_bytes(files))
         source = tf_example_record.TFExampleRecord(files, telemetry_descriptors=["Transform"], schema=schema)
         context = tft_beam.Context(
             temp_dir=os.path.join(self._get_tmp_dir(), "tft"),
-            desired_batch_size=BATCH_ROWS,
+            desired_batch_size=rows_per_batch,
             # The compatibility mode traces in TF 1 graphs and costs a second session a batch.
             force_tf_compat_v1=False,
         )
         with self._make_beam_pipeline() as pipeline, context:
-            rows = pipeline | "Read" >> source.BeamSource(BATCH_ROWS)
+            rows = pipeline | "Read" >> source.BeamSource(rows_per_batch)
             transform_fn = (rows, source.TensorAdapterConfig()) | tft_beam.AnalyzeDataset(preprocessing_fn)
             transform_fn | tft_beam.WriteTransformFn(graph_path)
         raw_metadata = os.path.join(graph_path, tft.TFTransformOutput.RAW_METADATA_DIR)
@@ -93,16 +104,50 @@ class _TransformFile(beam.DoFn):
         output = tft.TFTransformOutput(self._graph_path)
         self._feature_spec = output.raw_feature_spec()
         self._layer = output.transform_features_layer()
+        self._row_bytes = _parsed_bytes(output.transformed_feature_spec())
 
     def process(self, element: tuple[str, str]) -> Iterable[None]:
         source, target = element
         options = tf.io.TFRecordOptions(compression_type="GZIP", compression_level=1)
+        rows = batch_rows(_mean_bytes([source]) + self._row_bytes)
         with tf.io.TFRecordWriter(target, options) as writer:
-            for serialized in read_serialized([source], BATCH_ROWS):
+            for serialized in read_serialized([source], rows):
                 tensors = self._layer(tf.io.parse_example(serialized, self._feature_spec))
                 for record in _encode(dict(tensors)):
                     writer.write(record)
         return ()
+
+
+def batch_rows(row_bytes: float) -> int:
+    """How many rows of so many bytes each make a record batch."""
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(row_bytes, 1))))
+
+
+def _mean_bytes(files: list[str]) -> float:
+    """The mean size of a serialized row, judged by the first."""
+    sample: Any = next(iter(read_serialized(files, SAMPLE_ROWS)), [])
+    return sum(map(len, sample)) / max(len(sample), 1)
+
+
+def _parsed_bytes(spec: Mapping[str, Any]) -> int:
+    """The size of the dense features of a transformed row."""
+    dense = [feature for feature in spec.values() if isinstance(feature, tf.io.FixedLenFeature)]
+    return sum(tf.TensorShape(feature.shape).num_elements() * feature.dtype.size for feature in dense)
+
+
+def _preprocessing_fn(exec_properties: Mapping[str, Any]) -> Callable[..., Any]:
+    """The recipe's function, its `custom_config` filled in as by stock Transform."""
+    function = udf_utils.get_fn(exec_properties, "preprocessing_fn")
+    params = json.loads(exec_properties.get("custom_config") or "null") or {}
+    if "custom_config" in inspect.signature(function).parameters:
+        return functools.partial(function, custom_config=params)
+    if params:
+        raise SettingsError(
+            f"The recipe gives transform.params ({', '.join(params)}), but {exec_properties['preprocessing_fn']} takes "
+            "no custom_config.",
+            "Write preprocessing_fn(inputs, custom_config), or take transform.params out of recipe.yaml.",
+        )
+    return function  # type: ignore[no-any-return]
 
 
 def _encode(tensors: dict[str, Any]) -> list[bytes]:
@@ -123,15 +168,23 @@ def _batched_spec(tensor: Any) -> tf.TypeSpec:
 
 
 class Transform(component.Transform):
-    """Stock Transform's inputs and outputs with the executor above; the user code is named by its import path."""
+    """Stock Transform's inputs and outputs with the executor above.
+
+    Args:
+        examples: Raw Examples with a `train` split.
+        schema: Their schema.
+        preprocessing_fn: The import path of the user's function.
+        params: Its `custom_config`.
+    """
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
-    def __init__(self, examples: Any, schema: Any, preprocessing_fn: str) -> None:
+    def __init__(self, examples: Any, schema: Any, preprocessing_fn: str, params: dict[str, Any]) -> None:
         super().__init__(
             examples=examples,
             schema=schema,
             preprocessing_fn=preprocessing_fn,
+            custom_config=params,
             disable_analyzer_cache=True,
             disable_statistics=True,
         )

@@ -67,7 +67,12 @@ def build(
         on_anomaly=settings.gate.on_anomaly,
     )
 
-    transform = Transform(examples=examples, schema=schema, preprocessing_fn=recipe.preprocessing_fn)
+    transform = Transform(
+        examples=examples,
+        schema=schema,
+        preprocessing_fn=recipe.preprocessing_fn,
+        params=settings.transform.params,
+    )
     transform.add_upstream_node(data_gate)
 
     checkpoint_root = environment.pipeline_root / recipe.name / "checkpoints" / fingerprints["Trainer"].digest

@@ -99,6 +99,7 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
             code=_code("components.data_gate") | {"pipeline/dag.py": source_digest(DAG.read_text(encoding="utf-8"))},
         ),
         "Transform": Fingerprint(
+            settings=_flat({"transform": settings.transform}),
             code=_code("components.transform", recipe.preprocessing_fn.rpartition(".")[0]),
             packages=_packages("tensorflow", "tensorflow-transform"),
         ),

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -32,6 +32,16 @@ class GateSettings(Settings):
     on_anomaly: Literal["stop", "warn"] = "stop"
 
 
+class TransformSettings(Settings):
+    """How the features are made.
+
+    Attributes:
+      params: Passed to `preprocessing_fn` as its `custom_config`, as they stand; needs no such argument where empty.
+    """
+
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
 class PusherSettings(Settings):
     """How models are pushed.
 
@@ -54,6 +64,7 @@ class RecipeSettings(Settings):
     data: DataSettings
     label: str
     gate: GateSettings = GateSettings()
+    transform: TransformSettings = TransformSettings()
     trainer: TrainerSettings
     evaluator: EvaluatorSettings
     tflite: TFLiteSettings = TFLiteSettings()

@@ -70,6 +70,7 @@ def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
             tfma.ModelSpec(
                 signature_name="serving_default",
                 label_key=label,
+                prediction_key=settings.prediction_key,
                 # Only the label: transformed features would hide the raw values that the slices are cut by.
                 preprocessing_function_names=["transform_label"],
             )

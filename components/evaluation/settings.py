@@ -37,7 +37,18 @@ class MetricBar(Settings):
 
 
 # TFMA and Keras metrics whose value cannot leave [0, 1]: a bar outside it is a slip, found before anything runs.
-UNIT_INTERVAL_METRICS = frozenset({"AUC", "AUCPrecisionRecall", "BinaryAccuracy", "Precision", "Recall", "F1Score"})
+UNIT_INTERVAL_METRICS = frozenset(
+    {
+        "AUC",
+        "AUCPrecisionRecall",
+        "BinaryAccuracy",
+        "F1Score",
+        "Precision",
+        "Recall",
+        "SparseCategoricalAccuracy",
+        "SparseTopKCategoricalAccuracy",
+    }
+)
 
 
 class EvaluatorSettings(Settings):
@@ -46,11 +57,13 @@ class EvaluatorSettings(Settings):
     Attributes:
       metrics: TFMA or Keras metric class names, each with its bar (or nothing).
       slices: Raw features by whose values the metrics are broken down; a list crosses several.
+      prediction_key: Which output of the model is judged, where it serves several.
       min_slice_rows: Slices with fewer rows are left out of the printed table; TFMA's output holds them all.
     """
 
     metrics: dict[str, MetricBar] = Field(min_length=1)
     slices: list[list[str]] = Field(default_factory=list)
+    prediction_key: str | None = None
     min_slice_rows: int = Field(default=30, ge=1)
 
     @field_validator("metrics", mode="before")

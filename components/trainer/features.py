@@ -20,7 +20,7 @@ class Feature:
     Attributes:
         name: The feature's name in the transformed data, and of the model's input.
         dtype: `tf.float32`, `tf.int64` or `tf.string`; `tf.uint8` for arrays of integers that the schema keeps within 0
-            to 255, such as the pixels of an image.
+            to 255 and that are no categories. The pixels of an image never are: [height, width, 1, 3 or 4 channels].
         shape: The shape of one example, without the batch dimension; `()` is a scalar.
         num_categories: For a categorical integer, how many ids there are (0 to `num_categories` - 1); else None.
     """
@@ -60,15 +60,18 @@ def _feature(proto: schema_pb2.Feature) -> Feature:
             "Make it dense in preprocessing_fn (fill in what is missing).",
         )
     shape = tuple(dim.size for dim in proto.shape.dim)
-    dtype = tf.uint8 if _is_bytewise(proto, shape) else _DTYPES[proto.type]
-    return Feature(proto.name, dtype, shape, _num_categories(proto))
+    if _is_bytewise(proto, shape):
+        # tf.Examples know no smaller integer than int64, which is eight times the memory that pixels need.
+        return Feature(proto.name, tf.uint8, shape, None)
+    return Feature(proto.name, _DTYPES[proto.type], shape, _num_categories(proto))
 
 
 def _is_bytewise(proto: schema_pb2.Feature, shape: tuple[int, ...]) -> bool:
-    # tf.Examples know no smaller integer than int64, which is eight times the memory that pixels need.
     domain = proto.int_domain
-    bounded = proto.WhichOneof("domain_info") == "int_domain" and not domain.is_categorical
-    return bool(shape) and bounded and domain.min >= 0 and domain.max <= 255
+    bounded = proto.WhichOneof("domain_info") == "int_domain" and domain.min >= 0 and domain.max <= 255
+    # By the shape, too: TFT calls all integers categorical whose range it is told, pixels as well.
+    image = len(shape) == 3 and shape[-1] in (1, 3, 4)
+    return bool(shape) and bounded and (image or not domain.is_categorical)
 
 
 def _num_categories(proto: schema_pb2.Feature) -> int | None:

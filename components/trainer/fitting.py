@@ -13,7 +13,7 @@ import tensorflow as tf
 import tf_keras
 
 from components.errors import TrainingError
-from components.trainer import building, callbacks, card, debugging, strategies
+from components.trainer import building, callbacks, card, debugging, labels, strategies
 from components.trainer.building import Plan
 from components.trainer.inputs import Augment, Split
 from components.trainer.job import Job
@@ -63,7 +63,8 @@ def fit(
         How it went; the model is the one to export.
 
     Raises:
-        TrainingError: There is less data than a batch, or the loss became NaN.
+        TrainingError: There is less data than a batch, the model has not an output for each class, or the loss became
+            NaN.
     """
     settings = job.settings
     plans = schedule(settings, data.train.rows)
@@ -74,6 +75,8 @@ def fit(
     for number, plan in enumerate(plans):
         with strategy.scope():
             building.compile_model(model, recipe, settings, plan, batches.element_spec[1])
+        if number == 0:
+            labels.check(model, {"train": data.train, "eval": data.eval}, job.class_names)
         with debugging.checked_numerics(settings.debug):
             history = model.fit(
                 batches,

@@ -39,6 +39,13 @@ def test_the_label_is_transformed_and_the_raw_values_stay() -> None:
     assert list(model.preprocessing_function_names) == ["transform_label"]
 
 
+def test_one_of_several_outputs_may_be_judged() -> None:
+    bars = {"SparseCategoricalAccuracy": {"lower_bound": 0.5}}
+    assert eval_config("big", settings(bars)).model_specs[0].prediction_key == ""
+    chosen = eval_config("big", settings(bars, prediction_key="probabilities"))
+    assert chosen.model_specs[0].prediction_key == "probabilities"
+
+
 def test_the_overall_slice_comes_first() -> None:
     config = eval_config("big", settings({"AUC": {"lower_bound": 0.5}}, slices=["hour", ["hour", "company"]]))
     assert [list(spec.feature_keys) for spec in config.slicing_specs] == [[], ["hour"], ["hour", "company"]]

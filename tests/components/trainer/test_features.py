@@ -18,6 +18,13 @@ feature { name: "passengers" type: INT int_domain { min: 0 max: 8 } shape {} }
 feature { name: "image" type: FLOAT shape { dim { size: 8 } dim { size: 4 } } }
 feature { name: "pixels" type: INT int_domain { min: 0 max: 255 } shape { dim { size: 8 } dim { size: 4 } } }
 feature { name: "counts" type: INT int_domain { min: 0 max: 256 } shape { dim { size: 8 } } }
+feature {
+  name: "photo" type: INT int_domain { min: 0 max: 255 is_categorical: true }
+  shape { dim { size: 8 } dim { size: 4 } dim { size: 3 } }
+}
+feature {
+  name: "letters" type: INT int_domain { min: 0 max: 255 is_categorical: true } shape { dim { size: 5 } }
+}
 feature { name: "word" type: BYTES shape {} }
 feature { name: "big" type: INT shape {} }
 """
@@ -36,6 +43,8 @@ def test_features_are_read_from_the_schema_without_the_label() -> None:
         ("image", tf.float32, (8, 4), None),
         ("pixels", tf.uint8, (8, 4), None),
         ("counts", tf.int64, (8,), None),
+        ("photo", tf.uint8, (8, 4, 3), None),
+        ("letters", tf.int64, (5,), 256),
         ("word", tf.string, (), None),
     ]
 
@@ -44,15 +53,15 @@ def test_a_label_that_is_not_there() -> None:
     with pytest.raises(TrainingError) as caught:
         features.from_schema(schema(), "bigger")
     assert str(caught.value) == (
-        "The label 'bigger' is not among the transformed features: big, counts, fare, hour, image, passengers, pixels, "
-        "word.\n"
+        "The label 'bigger' is not among the transformed features: big, counts, fare, hour, image, letters, "
+        "passengers, photo, pixels, word.\n"
         "Return it from preprocessing_fn, or name another label in recipe.yaml."
     )
 
 
 def test_the_sample_weight_is_no_feature_either() -> None:
     found = features.from_schema(schema(), "big", "fare")
-    assert [f.name for f in found] == ["hour", "passengers", "image", "pixels", "counts", "word"]
+    assert [f.name for f in found] == ["hour", "passengers", "image", "pixels", "counts", "photo", "letters", "word"]
     with pytest.raises(
         TrainingError, match=r"^The trainer\.sample_weight 'weight' is not among the transformed features"
     ):

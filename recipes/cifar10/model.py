@@ -1,0 +1,183 @@
+"""The cifar10 recipe's model: a residual network for small images (He et al., 2015, arXiv:1512.03385, section 4.2).
+
+Three stages of residual blocks, each with half the resolution and twice the channels of the one before. In its place a
+network of `tf_keras.applications` may be fine-tuned: see backbone.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+from pydantic import Field, field_validator
+
+from components.errors import TrainingError
+from components.settings import Settings
+from components.trainer.features import Feature
+from recipes.cifar10.backbone import BackboneParams, backbone_features
+from recipes.cifar10.loss import SmoothedSparseCrossentropy
+
+NUM_STAGES = 3
+LAYERS_PER_BLOCK = 2
+
+
+class Params(Settings):
+    """What `trainer.params` of recipe.yaml may hold; the values here are what it holds when silent.
+
+    Attributes:
+        num_classes: Class ids in the data: 0 to `num_classes` - 1.
+        depth: Layers with weights, 6n + 2: 20 is the paper's smallest network.
+        width: Channels of the first stage; the paper has 16.
+        learning_rate: AdamW's, before any schedule.
+        weight_decay: AdamW's: the part of a weight, times the learning rate, that each step takes away.
+        label_smoothing: The part of the probability that is spread evenly over all classes.
+        max_shift: Training images are shifted by up to so many pixels to each side.
+        horizontal_flip: Whether half of the training images are mirrored: right for animals, wrong for digits.
+        backbone: See `backbone.BackboneParams`; None trains the residual network.
+    """
+
+    num_classes: int = Field(default=10, ge=2)
+    depth: int = 20
+    width: int = Field(default=16, ge=1)
+    learning_rate: float = Field(default=0.001, gt=0)
+    weight_decay: float = Field(default=0.01, ge=0)
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    max_shift: int = Field(default=4, ge=0)
+    horizontal_flip: bool = False
+    backbone: BackboneParams | None = None
+
+    @field_validator("depth")
+    @classmethod
+    def _six_n_plus_two(cls, depth: int) -> int:
+        if depth < 8 or (depth - 2) % (NUM_STAGES * LAYERS_PER_BLOCK):
+            raise ValueError(f"received {depth}, expected 6n + 2: 8, 14, 20, 32, 44, 56, 110")
+        return depth
+
+
+def build_model(features: Sequence[Feature], params: Mapping[str, Any]) -> tf_keras.Model:
+    """Returns the uncompiled model.
+
+    Its input `image` is uint8 [batch, height, width, channels], its output `probabilities` float32
+    [batch, num_classes]. The layer `embedding` gives what the classes are told apart by: [batch, channels].
+
+    Args:
+        features: The image alone.
+        params: See `Params`.
+
+    Raises:
+        TrainingError: `features` are others, or the backbone cannot be had.
+    """
+    settings = Params(**params)
+    image = _only_image(features)
+    pixels = tf_keras.Input(shape=image.shape, name=image.name, dtype=image.dtype)
+    maps = backbone_features(pixels, settings.backbone) if settings.backbone else _residual_network(pixels, settings)
+    embedding = tf_keras.layers.GlobalAveragePooling2D(name="embedding")(maps)
+    logits = tf_keras.layers.Dense(settings.num_classes, name="logits")(embedding)
+    # In float32 even under mixed precision: near 0 and 1 half precision has no probabilities left.
+    probabilities = tf_keras.layers.Activation("softmax", dtype="float32", name="probabilities")(logits)
+    return tf_keras.Model(pixels, probabilities, name="fine_tuned" if settings.backbone else f"resnet_{settings.depth}")
+
+
+def compile_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of `model.compile`: optimizer, loss and metrics."""
+    settings = Params(**params)
+    return {
+        "optimizer": tf_keras.optimizers.AdamW(settings.learning_rate, weight_decay=settings.weight_decay),
+        "loss": SmoothedSparseCrossentropy(settings.label_smoothing),
+        "metrics": [
+            tf_keras.metrics.SparseCategoricalAccuracy(name="accuracy"),
+            tf_keras.metrics.SparseTopKCategoricalAccuracy(k=5, name="top_5_accuracy"),
+        ],
+    }
+
+
+def augment(features: Mapping[str, tf.Tensor], seed: tf.Tensor, params: Mapping[str, Any]) -> dict[str, tf.Tensor]:
+    """Returns a training batch with each image shifted, and mirrored where `horizontal_flip` allows it.
+
+    Args:
+        features: `image`, uint8 [batch, height, width, channels].
+        seed: int64 [2]; the same seed gives the same images.
+        params: See `Params`.
+    """
+    settings = Params(**params)
+    images = features["image"]
+    # Of one seed many, for numbers drawn with the same seed are the same.
+    seeds = tf.unstack(tf.random.split(seed, 2))
+    if settings.max_shift:
+        images = shifted(images, settings.max_shift, seeds[0])
+    if settings.horizontal_flip:
+        images = mirrored(images, seeds[1])
+    return {**features, "image": images}
+
+
+def serving_outputs(outputs: Mapping[str, tf.Tensor], params: Mapping[str, Any]) -> dict[str, tf.Tensor]:
+    """Returns what is served: `probabilities`, float32 [batch, num_classes], and `class_ids`, int64 [batch]."""
+    probabilities = outputs["probabilities"]
+    return {"probabilities": probabilities, "class_ids": tf.argmax(probabilities, axis=-1)}
+
+
+def shifted(images: tf.Tensor, max_shift: int, seed: tf.Tensor) -> tf.Tensor:
+    """Returns images [batch, height, width, channels] moved by up to `max_shift` pixels each way, black moving in."""
+    batch, height, width = tf.shape(images)[0], images.shape[1], images.shape[2]
+    offsets = tf.random.stateless_uniform([2, batch, 1], seed, 0, 2 * max_shift + 1, tf.int32)
+    padding = [max_shift, max_shift]
+    padded = tf.pad(images, [[0, 0], padding, padding, [0, 0]])
+    rows = tf.gather(padded, offsets[0] + tf.range(height), axis=1, batch_dims=1)
+    return tf.ensure_shape(tf.gather(rows, offsets[1] + tf.range(width), axis=2, batch_dims=1), images.shape)
+
+
+def mirrored(images: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """Returns images [batch, height, width, channels], about half of them with left and right exchanged."""
+    chosen = tf.random.stateless_uniform([tf.shape(images)[0], 1, 1, 1], seed) < 0.5
+    return tf.where(chosen, images[:, :, ::-1], images)
+
+
+def _only_image(features: Sequence[Feature]) -> Feature:
+    if len(features) != 1 or features[0].dtype != tf.uint8 or len(features[0].shape) != 3:
+        received = ", ".join(f"{feature.name} ({feature.dtype.name} {list(feature.shape)})" for feature in features)
+        raise TrainingError(
+            f"The model received the features {received}, expected one image (uint8 [height, width, channels]).",
+            "Let preprocessing_fn return the image and the label alone.",
+        )
+    return features[0]
+
+
+def _residual_network(pixels: tf.Tensor, settings: Params) -> tf.Tensor:
+    """Returns feature maps, [batch, height / 4, width / 4, 4 * width]."""
+    maps = tf_keras.layers.Rescaling(1 / 127.5, offset=-1, name="scaling")(pixels)
+    maps = _normalized_convolution(maps, settings.width, 1)
+    maps = tf_keras.layers.ReLU()(maps)
+    blocks_per_stage = (settings.depth - 2) // (NUM_STAGES * LAYERS_PER_BLOCK)
+    for number in range(NUM_STAGES * blocks_per_stage):
+        stage, position = divmod(number, blocks_per_stage)
+        strides = 2 if stage > 0 and position == 0 else 1
+        maps = _block(maps, settings.width * 2**stage, strides, f"block_{number + 1}")
+    return maps
+
+
+def _block(maps: tf.Tensor, channels: int, strides: int, name: str) -> tf.Tensor:
+    """Returns relu(shortcut(maps) + convolutions(maps)); a nested model, so that it can be named as a whole."""
+    inputs = tf_keras.Input(shape=maps.shape[1:], dtype=maps.dtype)
+    residual = _normalized_convolution(inputs, channels, strides)
+    residual = tf_keras.layers.ReLU()(residual)
+    residual = _normalized_convolution(residual, channels, 1)
+    outputs = tf_keras.layers.ReLU()(tf_keras.layers.Add()([_shortcut(inputs, channels, strides), residual]))
+    return tf_keras.Model(inputs, outputs, name=name)(maps)
+
+
+def _normalized_convolution(maps: tf.Tensor, channels: int, strides: int) -> tf.Tensor:
+    convolution = tf_keras.layers.Conv2D(
+        channels, 3, strides, padding="same", use_bias=False, kernel_initializer="he_normal"
+    )
+    # Not Keras's 0.99, which needs hundreds of steps to forget the values that it begins with.
+    return tf_keras.layers.BatchNormalization(momentum=0.9)(convolution(maps))
+
+
+def _shortcut(maps: tf.Tensor, channels: int, strides: int) -> tf.Tensor:
+    """Returns the identity, subsampled and filled up with zero channels: the paper's option A, without weights."""
+    if strides > 1:
+        maps = maps[:, ::strides, ::strides]
+    missing = channels - maps.shape[-1]
+    return tf.pad(maps, [[0, 0], [0, 0], [0, 0], [0, missing]]) if missing else maps
