@@ -15,26 +15,18 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
-from components.trainer import callbacks, watching, worker_process
+from components.trainer import callbacks, strategies, watching, worker_process
 from components.trainer.job import Job
 from components.trainer.settings import TrainerSettings
-
-CONFIG_VARIABLE = "TF_CONFIG"
-
-
-def config() -> dict[str, Any]:
-    """What TF_CONFIG says; empty where there is none."""
-    found: dict[str, Any] = json.loads(os.environ.get(CONFIG_VARIABLE) or "{}")
-    return found
 
 
 def is_server() -> bool:
     """Whether this task only serves a coordinator, as workers and parameter servers of `parameter_server` do."""
-    return "ps" in config().get("cluster", {}) and config()["task"]["type"] in ("worker", "ps")
+    config = strategies.cluster_config()
+    return "ps" in config.get("cluster", {}) and config["task"]["type"] in ("worker", "ps")
 
 
 def serve() -> None:
@@ -52,7 +44,7 @@ def is_needed(settings: TrainerSettings) -> bool:
     Besides the strategies of several processes these are trainings that change TensorFlow's devices, which can only be
     done before TensorFlow uses any, and in a pipeline's process it already has.
     """
-    if config():
+    if strategies.cluster_config():
         return False
     if settings.workers > 1 or settings.strategy == "parameter_server":
         return True
@@ -125,7 +117,7 @@ def _environment(addresses: dict[str, list[str]], kind: str, index: int, is_chie
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
     if addresses:
         task = {"cluster": addresses, "task": {"type": kind, "index": index}}
-        environment[CONFIG_VARIABLE] = json.dumps(task)
+        environment[strategies.CONFIG_VARIABLE] = json.dumps(task)
     if not is_chief:
         environment.pop(callbacks.PROGRESS_VARIABLE, None)
     return environment

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from components.errors import TrainingError
 from components.trainer.settings import TrainerSettings
+
+CONFIG_VARIABLE = "TF_CONFIG"
+"""Names the environment variable with the cluster's tasks, and which of them this process is, as JSON."""
+
+
+def cluster_config() -> dict[str, Any]:
+    """What TF_CONFIG says; empty where there is none."""
+    found: dict[str, Any] = json.loads(os.environ.get(CONFIG_VARIABLE) or "{}")
+    return found
 
 
 def create(settings: TrainerSettings) -> tf.distribute.Strategy:
@@ -39,7 +50,7 @@ def resolve(settings: TrainerSettings) -> str:
     """The strategy's name, with `auto` resolved to what this machine or cluster has."""
     if settings.strategy != "auto":
         return settings.strategy
-    config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    config = cluster_config()
     if config:
         return "parameter_server" if "ps" in config["cluster"] else "multi_worker"
     if settings.workers > 1:
@@ -56,13 +67,12 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 def describe(strategy: tf.distribute.Strategy, policy: str) -> str:
     """A few words for people: the dtype policy, and over how many devices or workers the training is spread."""
+    tasks = cluster_config().get("cluster", {})
     if isinstance(strategy, tf.distribute.ParameterServerStrategy):
-        tasks = strategy.cluster_resolver.cluster_spec().as_dict()
-        return f"{policy}, {len(tasks['worker'])} workers, {len(tasks['ps'])} parameter servers"
+        return f"{policy}, {_number(tasks['worker'], 'worker')}, {_number(tasks['ps'], 'parameter server')}"
     replicas = strategy.num_replicas_in_sync
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        tasks = strategy.cluster_resolver.cluster_spec().as_dict()
-        return f"{policy}, {sum(len(tasks.get(job, [])) for job in ('chief', 'worker'))} workers"
+        return f"{policy}, {_number([*tasks.get('chief', []), *tasks.get('worker', ['this one'])], 'worker')}"
     if isinstance(strategy, tf.distribute.MirroredStrategy):
         return f"{policy}, mirrored on {replicas} devices"
     if isinstance(strategy, tf.distribute.TPUStrategy):
@@ -120,3 +130,7 @@ def _tpu() -> tf.distribute.Strategy:
             "Run where a TPU is, or set trainer.strategy to auto.",
         ) from error
     return tf.distribute.TPUStrategy(resolver)
+
+
+def _number(tasks: Sequence[str], name: str) -> str:
+    return f"{len(tasks)} {name}" + ("" if len(tasks) == 1 else "s")
