@@ -32,8 +32,12 @@ def is_server() -> bool:
 def serve() -> None:
     """Serves the coordinator; does not return, for whoever started the task ends it when the coordinator is done."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    cluster = resolver.cluster_spec()
+    options = tf.compat.v1.ConfigProto()
+    # A step waits in one of these threads for others to be done; with as few as cores it may wait for ever.
+    options.inter_op_parallelism_threads = max(os.cpu_count() or 1, cluster.num_tasks("worker") + 1)
     server = tf.distribute.Server(
-        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
+        cluster, job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc", config=options
     )
     server.join()
 

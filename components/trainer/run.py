@@ -66,6 +66,8 @@ def train(job: Job) -> None:
             model = building.build(recipe, model_features, settings)
         result = fitting.fit(model, recipe, job, data, strategy, note=strategies.describe(strategy, policy))
 
+        model = strategies.alone(model, strategy, lambda: building.build(recipe, model_features, settings))
+
     if strategies.is_chief(strategy):
         options = export.Options(
             serving_outputs=export.serving_outputs_of(recipe, settings.params),
