@@ -138,15 +138,24 @@ class TrainerSettings(Settings):
 
     @model_validator(mode="after")
     def _strategy_can(self) -> TrainerSettings:
-        """What fails, or is silently something else, in tf_keras 2.16."""
-        refused = {
-            "debug": self.debug,
-            "precision mixed_float16": self.precision == "mixed_float16",
-            "optimization.jit_compile": self.optimization.jit_compile,
-        }
-        for name, wanted in refused.items():
-            if wanted and self.strategy == "parameter_server":
-                raise ValueError(f"{name} does not work with strategy parameter_server; keep one of them")
+        conflict = self.conflict_with("multi_worker" if self.strategy == "auto" and self.workers > 1 else self.strategy)
+        if conflict:
+            raise ValueError(conflict)
         if self.communication == "nccl" and self.strategy not in ("auto", "multi_worker"):
             raise ValueError(f"communication is for strategy multi_worker; received strategy {self.strategy}")
         return self
+
+    def conflict_with(self, strategy: str) -> str | None:
+        """What of these settings a strategy cannot do in TensorFlow 2.16, in words; None if it can do all.
+
+        Args:
+            strategy: One of `Strategy`, or what `auto` turned out to be.
+        """
+        parameter_server = strategy == "parameter_server"
+        refused = {
+            "debug": self.debug and parameter_server,
+            "precision mixed_float16": self.precision == "mixed_float16" and parameter_server,
+            "optimization.jit_compile": self.optimization.jit_compile and strategy in MANY_PROCESSES,
+        }
+        names = [name for name, wanted in refused.items() if wanted]
+        return f"strategy {strategy} cannot do {' and '.join(names)}; keep one of them" if names else None

@@ -30,6 +30,9 @@ def create(settings: TrainerSettings) -> tf.distribute.Strategy:
         TrainingError: The machine does not have what the settings want, or the batch cannot be shared out evenly.
     """
     kind = resolve(settings)
+    conflict = settings.conflict_with(kind)
+    if conflict:
+        raise TrainingError(f"The trainer's settings do not fit the cluster: {conflict}.")
     _configure_devices(kind, settings)
     strategy = {
         "one_device": lambda: tf.distribute.get_strategy(),

@@ -1,7 +1,7 @@
 """The tiny recipe, whose training is interrupted once.
 
-`params` name the epoch, counted from 0, before which it happens, the task of TF_CONFIG that it happens to (-1: any), how
-(`kill` or `raise`), and a file that remembers that it did.
+`params` name the epoch, counted from 0, before which it happens, the index of the task that it happens to (-1 without a
+cluster), how (`kill` or `raise`), and a file that remembers that it did.
 """
 
 from __future__ import annotations
