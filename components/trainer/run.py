@@ -50,6 +50,7 @@ def train(job: Job) -> None:
     tf_keras.utils.set_random_seed(settings.seed)
     recipe = importlib.import_module(job.model_module)
     transform_output = tft.TFTransformOutput(job.transform_graph)
+    strategies.check_files(job.train_files, settings)
     strategy = strategies.create(settings)
 
     with precision.policy(settings.precision) as policy:

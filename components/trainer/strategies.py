@@ -84,6 +84,22 @@ def fed(make: Callable[[], tf.data.Dataset], strategy: tf.distribute.Strategy) -
     return tf_keras.utils.experimental.DatasetCreator(every_nth)
 
 
+def check_files(files: Sequence[str], settings: TrainerSettings) -> None:
+    """Checks that workers that share the data by file have a file each.
+
+    Raises:
+        TrainingError: There are fewer files than workers.
+    """
+    tasks = cluster_config().get("cluster", {})
+    num_workers = len([*tasks.get("chief", []), *tasks.get("worker", [])])
+    if settings.input.auto_shard == "file" and "ps" not in tasks and len(files) < num_workers:
+        raise TrainingError(
+            f"trainer.input.auto_shard is file, but the training split has {len(files)} files, "
+            f"expected one for each of the {num_workers} workers.",
+            "Set auto_shard to data.",
+        )
+
+
 def wait_for_all(strategy: tf.distribute.Strategy) -> None:
     """Returns when every worker of `multi_worker` has come here; of other strategies there is one."""
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):

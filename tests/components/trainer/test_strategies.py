@@ -26,10 +26,7 @@ def settings(**given: Any) -> TrainerSettings:
     ("given", "message"),
     [
         ({"workers": 2, "strategy": "mirrored"}, "workers is 2, but strategy mirrored runs in one process"),
-        (
-            {"replicas": 2, "strategy": "multi_worker"},
-            "replicas is for strategy mirrored; received strategy multi_worker",
-        ),
+        ({"replicas": 2, "strategy": "tpu"}, "replicas is for strategy mirrored; received strategy tpu"),
         ({"workers": 5}, "expected a multiple of 5; received 12"),
         ({"replicas": 5, "strategy": "mirrored"}, "expected a multiple of 5; received 12"),
         ({"strategy": "parameter_server", "debug": True}, "strategy parameter_server cannot do debug; keep one"),
@@ -118,6 +115,33 @@ def test_nccl_without_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_fewer_files_than_workers_that_share_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": CLUSTER}))
+    by_file = settings(input={"auto_shard": "file"})
+    strategies.check_files(["one", "two"], by_file)
+    strategies.check_files(["one"], settings())
+    with pytest.raises(TrainingError) as caught:
+        strategies.check_files(["one"], by_file)
+    assert str(caught.value) == (
+        "trainer.input.auto_shard is file, but the training split has 1 files, expected one for each of the 2 workers.\n"
+        "Set auto_shard to data."
+    )
+
+
+def test_each_worker_gets_gpus_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["a", "b", "c"])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert cluster._divide_gpus(2) == ["0,2", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,6,7")
+    assert cluster._divide_gpus(3) == ["5", "6", "7"]
+    with pytest.raises(TrainingError) as caught:
+        cluster._divide_gpus(4)
+    assert str(caught.value) == (
+        "trainer.workers is 4, but this machine has 3 GPUs, expected at least one for each.\n"
+        "Set trainer.workers to at most 3, or rehearse on the processor with CUDA_VISIBLE_DEVICES=-1."
+    )
+
+
 def test_cores_are_divided_where_each_worker_gets_one() -> None:
     assert cluster._divide([0, 1, 2, 4, 5], 2) == [[0, 2, 5], [1, 4]]
     assert cluster._divide([0, 1], 3) == [[], [], []]
@@ -134,7 +158,7 @@ def test_two_workers_share_every_batch_and_a_pass_has_every_row(cache: str, tiny
     batches = [one + other for one, other in zip(*found, strict=True)]
     assert [len(batch) for batch in batches] == [30] * 4
     assert [len(part) for part in found[0]] == [15] * 4
-    assert sorted(sum(batches, [])) == list(range(120))
+    assert sorted(i for batch in batches for i in batch) == list(range(120))
 
 
 def _worker_ids(tiny: Tiny, cache: str, worker: int) -> list[list[int]]:
