@@ -123,7 +123,8 @@ def test_fewer_files_than_workers_that_share_by_file(monkeypatch: pytest.MonkeyP
     with pytest.raises(TrainingError) as caught:
         strategies.check_files(["one"], by_file)
     assert str(caught.value) == (
-        "trainer.input.auto_shard is file, but the training split has 1 files, expected one for each of the 2 workers.\n"
+        "trainer.input.auto_shard is file, but the training split has 1 files, "
+        "expected one for each of the 2 workers.\n"
         "Set auto_shard to data."
     )
 
