@@ -97,8 +97,6 @@ def fit(
     strategies.wait_for_all(strategy)
     if settings.callbacks.best_checkpoint:
         model.load_weights(f"{job.model_run_dir}/{callbacks.BEST_WEIGHTS}").expect_partial()
-    if job.checkpoint_dir and strategies.is_chief(strategy):
-        shutil.rmtree(job.checkpoint_dir, ignore_errors=True)
     if settings.callbacks.best_checkpoint or settings.callbacks.early_stopping or not history:
         # The model is not, or not surely, the last epoch's.
         history = _evaluated(model, data.eval, settings)
@@ -109,6 +107,12 @@ def fit(
         "strategy": type(strategy).__name__,
     }
     return Result(card.last_validation_metrics(history), facts)
+
+
+def forget_backup(job: Job) -> None:
+    """Removes what was kept for the case that the training is interrupted."""
+    if job.checkpoint_dir:
+        shutil.rmtree(job.checkpoint_dir, ignore_errors=True)
 
 
 def schedule(settings: TrainerSettings, rows: int) -> list[Plan]:

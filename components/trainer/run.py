@@ -53,7 +53,7 @@ def train(job: Job) -> None:
     strategies.check_files(job.train_files, settings)
     strategy = strategies.create(settings)
 
-    with precision.policy(settings.precision) as policy:
+    with precision.policy(settings.precision, strategies.can_scale_losses(strategy)) as policy:
         schema = transform_output.transformed_metadata.schema
         model_features = features.from_schema(schema, job.label, settings.sample_weight)
         layout = inputs.Layout.of(transform_output, model_features, job.label, settings.sample_weight)
@@ -66,7 +66,6 @@ def train(job: Job) -> None:
         with strategy.scope():
             model = building.build(recipe, model_features, settings)
         result = fitting.fit(model, recipe, job, data, strategy, note=strategies.describe(strategy, policy))
-
         model = strategies.alone(model, strategy, lambda: building.build(recipe, model_features, settings))
 
     if strategies.is_chief(strategy):
@@ -79,3 +78,4 @@ def train(job: Job) -> None:
             training={"settings": settings.model_dump(mode="json"), "precision": policy, **result.facts},
         )
         export.save(model, transform_output, job.label, job.serving_model_dir, options)
+        fitting.forget_backup(job)

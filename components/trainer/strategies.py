@@ -64,6 +64,11 @@ def resolve(settings: TrainerSettings) -> str:
     return "tpu" if tf.config.list_physical_devices("TPU") else "one_device"
 
 
+def can_scale_losses(strategy: tf.distribute.Strategy) -> bool:
+    """Whether the strategy works with Keras's LossScaleOptimizer, which mixed_float16 needs."""
+    return not isinstance(strategy, tf.distribute.ParameterServerStrategy)
+
+
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process is the one that writes results."""
     return bool(strategy.extended.should_checkpoint)
