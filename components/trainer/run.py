@@ -50,6 +50,7 @@ def train(job: Job) -> None:
     tf_keras.utils.set_random_seed(settings.seed)
     recipe = importlib.import_module(job.model_module)
     transform_output = tft.TFTransformOutput(job.transform_graph)
+    strategies.check_files(job.train_files, settings)
     strategy = strategies.create(settings)
 
     with precision.policy(settings.precision) as policy:
@@ -65,6 +66,8 @@ def train(job: Job) -> None:
         with strategy.scope():
             model = building.build(recipe, model_features, settings)
         result = fitting.fit(model, recipe, job, data, strategy, note=strategies.describe(strategy, policy))
+
+        model = strategies.alone(model, strategy, lambda: building.build(recipe, model_features, settings))
 
     if strategies.is_chief(strategy):
         options = export.Options(
