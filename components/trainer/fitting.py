@@ -76,6 +76,8 @@ def fit(
         _augmentation(recipe, settings),
     )
     batches = make_batches()
+    if settings.debug:
+        debugging.check_shapes(model, next(iter(batches)))
     history: dict[str, list[float]] = {}
     for number, plan in enumerate(plans):
         with strategy.scope():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 import tensorflow_transform as tft
 import tf_keras
@@ -65,7 +66,9 @@ def train(job: Job) -> None:
             debugging.check_values(data.train, job.train_files)
         with strategy.scope():
             model = building.build(recipe, model_features, settings)
-        result = fitting.fit(model, recipe, job, data, strategy, note=strategies.describe(strategy, policy))
+        note = strategies.describe(strategy, policy)
+        sys.stdout.write(f"Training in {note}\n")
+        result = fitting.fit(model, recipe, job, data, strategy, note)
         model = strategies.alone(model, strategy, lambda: building.build(recipe, model_features, settings))
 
     if strategies.is_chief(strategy):
