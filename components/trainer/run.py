@@ -19,6 +19,7 @@ from components.trainer import (
     fitting,
     inputs,
     precision,
+    recompute,
     strategies,
     warm_up,
 )
@@ -70,6 +71,7 @@ def train(job: Job) -> None:
         sys.stdout.write(f"Training in {note}\n")
         result = fitting.fit(model, recipe, job, data, strategy, note)
         model = strategies.alone(model, strategy, lambda: building.build(recipe, model_features, settings))
+        recompute.undo(model)
 
     if strategies.is_chief(strategy):
         options = export.Options(
