@@ -177,7 +177,8 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
 
 def _run_again(request: worker.Request) -> str:
     sets = [part for override in request.overrides for part in ("--set", override)]
-    return _command("run", request.recipe, *sets, *_environment(request.environment))
+    end = ["--to", request.to_node] if request.to_node else []
+    return _command("run", request.recipe, *sets, *end, *_environment(request.environment))
 
 
 def _environment(name: str) -> list[str]:

@@ -87,6 +87,8 @@ def compile_model(
         jit_compile=wanted.jit_compile or None,
         run_eagerly=settings.debug or None,
     )
+    # Every replica gives the metrics of all; Keras would add them up in what callbacks see within an epoch.
+    model.distribute_reduction_method = "first"
     if type(model).train_step is tf_keras.Model.train_step:
         _make_variables(model, label)
     if wanted.gradient_accumulation > 1:

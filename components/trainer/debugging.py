@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -74,9 +75,19 @@ def checked_numerics(active: bool) -> Iterator[None]:
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
-        raise TrainingError(f"Training met a value that is no number:\n{error.message}") from error
+        raise TrainingError(
+            f"Training met a value that is no number.\n{_without_tensors(error.message)}",
+            "Look at what that operation is given; the whole message with all values is in the log.",
+        ) from error
     finally:
         tf.debugging.disable_check_numerics()
+
+
+def _without_tensors(message: str) -> str:
+    """TensorFlow's message without the pages of values of the tensors that went into the operation."""
+    located = re.sub(r"\{\{.*?\}\}", "", message)
+    shortened = re.sub(r"\n *Input tensors?.*?(?=\n *: Tensor had)", "", located, flags=re.DOTALL)
+    return "\n".join(line for line in shortened.splitlines() if line.strip())
 
 
 def _check_feature(feature: Feature, values: npt.NDArray[Any], first_row: int, files: Sequence[str]) -> None:

@@ -47,7 +47,9 @@ def recompute_blocks(model: tf_keras.Model, patterns: Sequence[str]) -> None:
 def undo(model: tf_keras.Model) -> None:
     """Gives all blocks their own `call` back: an exported model has no backward pass, and TF Lite knows none."""
     for layer in model.layers:
-        layer.__dict__.pop("call", None)
+        # Keras has layers with a `call` of their own, too.
+        if getattr(layer.call, "func", None) is _recomputed:
+            del layer.call
 
 
 def _recomputed(block: tf_keras.layers.Layer, original: Callable[..., Any], inputs: Any, **arguments: Any) -> Any:

@@ -67,6 +67,13 @@ def test_undone_a_block_is_computed_once_again() -> None:
     np.testing.assert_array_equal(recomputed(tf.constant(IMAGES)), plain(tf.constant(IMAGES)))
 
 
+def test_undoing_leaves_operations_on_tensors_alone() -> None:
+    inputs = tf_keras.Input([2])
+    model = tf_keras.Model(inputs, tf.stack([inputs, 2 * inputs], axis=1))
+    undo(model)
+    assert model(tf.constant([[1.0, 3.0]])).numpy().tolist() == [[[1.0, 3.0], [2.0, 6.0]]]
+
+
 def test_a_name_that_fits_nothing() -> None:
     tf_keras.backend.clear_session()
     with pytest.raises(TrainingError) as caught:
