@@ -1,0 +1,86 @@
+"""What a server answers when it cannot answer: a status code and a message, the same over REST and gRPC.
+
+    ServingError    code: one of absl's canonical status codes; message: what the client reads
+
+TensorFlow's exceptions are translated here and kept as `__cause__`: a client never sees a traceback.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+NODE_AND_TRACE = re.compile(r"\s*(\[\[.*?\]\]|\[Op:.*?\]|Original stack trace for .*|Detected at node .*)$", re.DOTALL)
+ROOT_ERRORS = re.compile(r"^\d+ root error\(s\) found\.\s+\(0\) [A-Z_a-z ]+: ")
+FIRST_NODE = re.compile(r"\s*\[\[.*", re.DOTALL)
+
+
+class Code(enum.Enum):
+    """The canonical status codes of absl, TensorFlow and gRPC.
+
+    Attributes:
+        number: The code on the wire of gRPC, 0 to 16.
+        http_status: The HTTP status that TensorFlow Serving answers with (`http_server.cc`).
+    """
+
+    OK = (0, 200)
+    CANCELLED = (1, 499)
+    UNKNOWN = (2, 500)
+    INVALID_ARGUMENT = (3, 400)
+    DEADLINE_EXCEEDED = (4, 504)
+    NOT_FOUND = (5, 404)
+    ALREADY_EXISTS = (6, 409)
+    PERMISSION_DENIED = (7, 403)
+    RESOURCE_EXHAUSTED = (8, 429)
+    FAILED_PRECONDITION = (9, 400)
+    ABORTED = (10, 409)
+    OUT_OF_RANGE = (11, 400)
+    UNIMPLEMENTED = (12, 501)
+    INTERNAL = (13, 500)
+    UNAVAILABLE = (14, 503)
+    DATA_LOSS = (15, 500)
+    UNAUTHENTICATED = (16, 401)
+
+    def __init__(self, number: int, http_status: int) -> None:
+        self.number = number
+        self.http_status = http_status
+
+    @classmethod
+    def of_number(cls, number: int) -> Code:
+        """Returns the code of a canonical number; UNKNOWN for a number that has none."""
+        return next((code for code in cls if code.number == number), cls.UNKNOWN)
+
+
+class ServingError(Exception):
+    """A request, a model or a configuration that the server refuses.
+
+    Args:
+        code: Which kind of refusal.
+        message: What was received and what was expected, fit for a client to read.
+    """
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.code, self.message)
+
+
+def from_tensorflow(error: tf.errors.OpError) -> ServingError:
+    """Translates an error of TensorFlow's runtime.
+
+    Args:
+        error: What a Session raised.
+
+    Returns:
+        The error with TensorFlow's code, and its message without names of nodes and stack traces.
+    """
+    message = ROOT_ERRORS.sub("", error.message or type(error).__name__)
+    message = FIRST_NODE.sub("", message)
+    return ServingError(Code.of_number(error.error_code), NODE_AND_TRACE.sub("", message).strip())
