@@ -113,7 +113,9 @@ class ProtoHandlers:
                     answer.regression_result.CopyFrom(results.regression(outputs, examples))
         return response
 
-    def model_metadata(self, request: GetModelMetadataRequest, timeout: float | None = None) -> GetModelMetadataResponse:
+    def model_metadata(
+        self, request: GetModelMetadataRequest, timeout: float | None = None
+    ) -> GetModelMetadataResponse:
         """Says which signatures a model has."""
         spec = _checked_spec(request)
         _check_metadata_fields(request.metadata_field)
@@ -252,9 +254,7 @@ def _checked_tasks(servable: Servable, tasks: Sequence[InferenceTask]) -> list[l
 
 def _check_metadata_fields(fields: Sequence[str]) -> None:
     if not fields:
-        raise ServingError(
-            Code.INVALID_ARGUMENT, "GetModelMetadataRequest must specify at least one metadata_field"
-        )
+        raise ServingError(Code.INVALID_ARGUMENT, "GetModelMetadataRequest must specify at least one metadata_field")
     for field in fields:
         if field != SIGNATURE_FIELD:
             raise ServingError(Code.INVALID_ARGUMENT, f"Metadata field {field} is not supported")

@@ -75,7 +75,9 @@ def _reflection() -> descriptor_pb2.FileDescriptorProto:
             if field.number > (2 if message is response else 1):
                 field.oneof_index = 0
     parts = [
-        _message("ExtensionRequest", ("containing_type", 1, Type.TYPE_STRING), ("extension_number", 2, Type.TYPE_INT32)),
+        _message(
+            "ExtensionRequest", ("containing_type", 1, Type.TYPE_STRING), ("extension_number", 2, Type.TYPE_INT32)
+        ),
         _message("FileDescriptorResponse", ("*file_descriptor_proto", 1, Type.TYPE_BYTES)),
         _message("ServiceResponse", ("name", 1, Type.TYPE_STRING)),
         _message("ListServiceResponse", ("*service", 1, f".{package}.ServiceResponse")),

@@ -70,9 +70,7 @@ def classification(outputs: Outputs, examples: int) -> ClassificationResult:
         if values is not None:
             _check_matrix(name, values, dtype, examples)
     if classes is not None and scores is not None and classes.shape[1] != scores.shape[1]:
-        _refuse(
-            f"Tensors class and score should match in dim_size(1). Got {classes.shape[1]} vs. {scores.shape[1]}"
-        )
+        _refuse(f"Tensors class and score should match in dim_size(1). Got {classes.shape[1]} vs. {scores.shape[1]}")
     labels = None if classes is None else classes.tolist()
     numbers = None if scores is None else scores.tolist()
     width = next(values.shape[1] for values in (classes, scores) if values is not None)
@@ -100,9 +98,7 @@ def regression(outputs: Outputs, examples: int) -> RegressionResult:
     """
     values = outputs[OUTPUTS]
     if not (values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)):
-        _refuse(
-            f"Expected output Tensor shape to be either [batch_size] or [batch_size, 1] but got {_shape(values)}"
-        )
+        _refuse(f"Expected output Tensor shape to be either [batch_size] or [batch_size, 1] but got {_shape(values)}")
     if len(values) != examples:
         _refuse(f"Input batch size did not match output batch size: {examples} vs. {len(values)}")
     if values.dtype != np.float32:

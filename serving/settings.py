@@ -84,7 +84,16 @@ class ServerSettings(BaseModel):
         ssl_config_file: An SSLConfig in text form.
         grpc_channel_arguments: `key=value` pairs separated by commas.
         grpc_max_threads: Threads that answer gRPC; None for four per core.
-        enable_grpc_healthcheck_service: Whether gRPC's health service answers.
+        enable_grpc_healthcheck_service: Whether gRPC's health service answers; TensorFlow Serving's default is no.
+        enable_grpc_reflection: Whether gRPC's server reflection answers. Not in TensorFlow Serving, like all below.
+        host: Address that the ports are opened on; 0.0.0.0 for every address of the machine.
+        rest_api_ssl_cert_file: Certificate of the REST port, PEM; TensorFlow Serving has no TLS there.
+        rest_api_ssl_key_file: Its private key, PEM.
+        rest_api_ssl_ca_file: Authority that clients' certificates must come from, PEM; without it clients need none.
+        bearer_token_file: Holds the token that every request must bring as `Authorization: Bearer ...`.
+        max_request_bytes: Largest request in bytes, after inflating; also how much one of its tensors may take.
+        max_concurrent_requests: How many gRPC requests may wait or run at a time; more are refused.
+        drain_timeout_seconds: How long requests in flight may take to finish once the server is told to stop.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, protected_namespaces=())
@@ -114,4 +123,13 @@ class ServerSettings(BaseModel):
     ssl_config_file: Path | None = None
     grpc_channel_arguments: str = ""
     grpc_max_threads: int | None = Field(None, gt=0)
-    enable_grpc_healthcheck_service: bool = False
+    enable_grpc_healthcheck_service: bool = True
+    enable_grpc_reflection: bool = True
+    host: str = "127.0.0.1"
+    rest_api_ssl_cert_file: Path | None = None
+    rest_api_ssl_key_file: Path | None = None
+    rest_api_ssl_ca_file: Path | None = None
+    bearer_token_file: Path | None = None
+    max_request_bytes: int = Field(64 * 2**20, gt=0)
+    max_concurrent_requests: int = Field(1024, gt=0)
+    drain_timeout_seconds: float = Field(30, ge=0)

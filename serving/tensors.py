@@ -1,7 +1,7 @@
 """TensorProto to NumPy and back, as TensorFlow Serving reads and writes them.
 
-Requests may carry values in typed fields or in `tensor_content`; responses carry typed fields alone, for clients that read
-nothing else.
+Requests may carry values in typed fields or in `tensor_content`; responses carry typed fields alone, for clients that
+read nothing else.
 """
 
 from __future__ import annotations

@@ -1,0 +1,80 @@
+"""Who may ask, and what is written down about each request; the same over REST and gRPC."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import re
+import uuid
+from pathlib import Path
+
+from serving.errors import Code, ServingError
+
+REQUEST_ID_HEADER = "x-request-id"
+AUTHORIZATION_HEADER = "authorization"
+BEARER = "Bearer "
+
+_log = logging.getLogger("serving.access")
+_GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def read_token(path: Path) -> str:
+    """Reads the bearer token: the file's text without the white space around it.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT, there is no such file or nothing in it.
+    """
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ServingError(
+            Code.INVALID_ARGUMENT, f"received bearer_token_file {path}, expected a text file: {error}"
+        ) from error
+    if not token:
+        raise ServingError(Code.INVALID_ARGUMENT, f"received bearer_token_file {path}, expected a token in it")
+    return token
+
+
+def authorize(header: str | None, token: str | None) -> None:
+    """Checks the `Authorization` of a request.
+
+    Args:
+        header: What the client sent, or None.
+        token: What it must send as `Bearer …`, or None where everybody may ask.
+
+    Raises:
+        ServingError: UNAUTHENTICATED, it is missing or wrong.
+    """
+    if token is None:
+        return
+    if header is None or not header.startswith(BEARER):
+        raise ServingError(Code.UNAUTHENTICATED, "received no bearer token, expected `Authorization: Bearer <token>`")
+    # Takes the same time whatever differs.
+    if not hmac.compare_digest(header[len(BEARER) :].encode(), token.encode()):
+        raise ServingError(Code.UNAUTHENTICATED, "received a wrong bearer token")
+
+
+def request_id(given: str | None) -> str:
+    """The id that the client gave the request, or a new one; a client's is kept where it cannot forge log lines."""
+    if given is not None and _GOOD_ID.fullmatch(given):
+        return given
+    return uuid.uuid4().hex
+
+
+def log_request(
+    identity: str, entrypoint: str, api: str, model: str, code: Code, milliseconds: float, message: str
+) -> None:
+    """Writes a request's line of the access log.
+
+    Args:
+        identity: The request's id.
+        entrypoint: `REST` or `GRPC`.
+        api: What was asked for, such as `Predict`.
+        model: The model's name as the client wrote it.
+        code: How it ended.
+        milliseconds: How long it took.
+        message: Why it was refused; empty where it was not.
+    """
+    if _log.isEnabledFor(logging.INFO):
+        why = f" {message!r}" if message else ""
+        _log.info("%s %s %s %r %s %.2f ms%s", identity, entrypoint, api, model, code.name, milliseconds, why)

@@ -1,0 +1,157 @@
+"""The whole server: its ports open once the models are loaded and close once the last request is answered."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+from types import FrameType
+
+from serving import access, grpc_services, health, model_config, tls
+from serving.errors import Code, ServingError
+from serving.manager import Manager
+from serving.metrics import DEFAULT_PATH, Metrics
+from serving.proto_handlers import ProtoHandlers
+from serving.protos import MonitoringConfig
+from serving.settings import ServerSettings
+
+UNIX = "unix:"
+log = logging.getLogger(__name__)
+
+
+class Server:
+    """A model server.
+
+    Args:
+        settings: The server's settings.
+
+    Attributes:
+        settings: The server's settings.
+        manager: The models.
+        metrics: What is counted.
+        metrics_path: Where REST shows the metrics, or None where it does not.
+        port: gRPC's port once it is open, 0 where there is none.
+        rest_api_port: REST's port once it is open, 0 where there is none.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT, a setting or a file that one names does not fit.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        if not settings.port and not settings.grpc_socket_path and not settings.rest_api_port:
+            raise ServingError(
+                Code.INVALID_ARGUMENT, "received neither port, grpc_socket_path nor rest_api_port, expected one of them"
+            )
+        self.settings = settings
+        self.metrics = Metrics()
+        self.metrics_path = metrics_path(settings)
+        self.token = access.read_token(settings.bearer_token_file) if settings.bearer_token_file else None
+        self.manager = Manager(settings)
+        self.port = 0
+        self.rest_api_port = 0
+        self._stop = threading.Event()
+        self._config_poller = threading.Thread(target=self._poll_config, name="config poller", daemon=True)
+        self._credentials = tls.grpc_credentials(settings.ssl_config_file) if settings.ssl_config_file else None
+        self._rest_context = tls.rest_context(settings)
+        others = [health.health(self.ready)] if settings.enable_grpc_healthcheck_service else []
+        if settings.enable_grpc_reflection:
+            others.append(health.reflection())
+        handlers = ProtoHandlers(self.manager, self.metrics, settings.max_request_bytes)
+        self._grpc = grpc_services.make_server(settings, handlers, self.metrics, self.token, others)
+
+    def ready(self) -> bool:
+        """Whether requests are answered: every model is there, and the server is not being stopped."""
+        return not self._stop.is_set() and self.manager.ready()
+
+    def start(self) -> None:
+        """Loads the models, then opens the ports.
+
+        Raises:
+            ServingError: A port is taken, or a model cannot be loaded.
+        """
+        for port in (self.settings.port, self.settings.rest_api_port):
+            _check_free(self.settings.host, port)
+        try:
+            self.manager.start()
+            self._open()
+        except BaseException:
+            self.manager.stop()
+            raise
+        if self.settings.model_config_file and self.settings.model_config_file_poll_wait_seconds:
+            self._config_poller.start()
+
+    def stop(self) -> None:
+        """Asks the server to stop; `wait` does it. Safe to call from a signal handler."""
+        self._stop.set()
+
+    def wait(self) -> None:
+        """Returns when the server was asked to stop, has answered what was in flight and has unloaded its models."""
+        self._stop.wait()
+        self.drain()
+
+    def drain(self) -> None:
+        """Takes no more requests, answers those in flight (for `drain_timeout_seconds` at most), unloads the models."""
+        self._stop.set()
+        self._grpc.stop(self.settings.drain_timeout_seconds).wait()
+        self.manager.stop()
+
+    def stop_on_signals(self) -> None:
+        """Makes SIGTERM and SIGINT stop the server; a second one ends the process at once."""
+
+        def handle(number: int, _: FrameType | None) -> None:
+            signal.signal(number, signal.SIG_DFL)
+            self.stop()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, handle)
+
+    def _open(self) -> None:
+        if self.settings.port:
+            self.port = self._bind(f"{self.settings.host}:{self.settings.port}")
+        if self.settings.grpc_socket_path:
+            self._bind(f"{UNIX}{self.settings.grpc_socket_path}")
+        self._grpc.start()
+
+    def _bind(self, address: str) -> int:
+        try:
+            if self._credentials is None:
+                return int(self._grpc.add_insecure_port(address))
+            return int(self._grpc.add_secure_port(address, self._credentials))
+        except RuntimeError as error:
+            raise ServingError(Code.UNAVAILABLE, f"gRPC cannot listen on {address}: is it taken?") from error
+
+    def _poll_config(self) -> None:
+        path = self.settings.model_config_file
+        assert path is not None  # noqa: S101 - the thread runs only with a file
+        while not self._stop.wait(self.settings.model_config_file_poll_wait_seconds):
+            try:
+                self.manager.reload(model_config.read(path))
+            except ServingError as error:
+                log.error("The models stay as they are: %s", error.message)
+
+
+def metrics_path(settings: ServerSettings) -> str | None:
+    """Where REST shows the metrics according to `monitoring_config_file`, or None.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT, the file does not fit.
+    """
+    if settings.monitoring_config_file is None:
+        return None
+    config = tls.read_text_proto(settings.monitoring_config_file, "monitoring_config_file", MonitoringConfig())
+    if not config.prometheus_config.enable:
+        return None
+    return str(config.prometheus_config.path) or DEFAULT_PATH
+
+
+def _check_free(host: str, port: int) -> None:
+    """Refuses a taken port before minutes are spent on loading models."""
+    if not port:
+        return
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ServingError(Code.UNAVAILABLE, f"cannot listen on {host}:{port}: {error.strerror}") from error
