@@ -1,0 +1,126 @@
+"""Starts the server: `python -m serving.main --port=8500 --rest_api_port=8501 --model_name=… --model_base_path=…`.
+
+The flags are TensorFlow Serving's, and are written its way: `--flag=value`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from pydantic import ValidationError
+
+from serving.errors import ServingError
+from serving.settings import ServerSettings
+
+# Settings without a flag yet: the server does not batch.
+WITHOUT_FLAG = {"enable_batching", "batching_parameters_file"}
+EXIT_ERROR = 1
+EXIT_SETTINGS = 2
+LOG_FORMAT = "%(asctime)s %(levelname).1s %(message)s"
+
+
+def flags() -> list[click.Option]:
+    """An option for each of the server's settings, with its default and its documentation."""
+    help_texts = _documentation()
+    settings = {name: field for name, field in ServerSettings.model_fields.items() if name not in WITHOUT_FLAG}
+    return [_flag(name, field, help_texts[name]) for name, field in settings.items()]
+
+
+def serve(**given: Any) -> None:
+    """Serve SavedModels with TensorFlow Serving's REST and gRPC protocols.
+
+    The models lie in a folder each (--model_base_path), and in it a folder for each version, named by its number. New
+    versions are picked up as they appear. Stop with Ctrl-C.
+    """
+    try:
+        settings = ServerSettings(**given)
+    except ValidationError as error:
+        for problem in error.errors():
+            flag = "--" + ".".join(map(str, problem["loc"]))
+            _complain(f"received {flag}={problem['input']}, expected {_expected(problem)}")
+        sys.exit(EXIT_SETTINGS)
+    _quiet()
+    click.echo("Loading …", err=True)
+    try:
+        _run(settings)
+    except ServingError as error:
+        _complain(error.message)
+        sys.exit(EXIT_ERROR)
+
+
+def _quiet() -> None:
+    """Our log alone: what TensorFlow and Google's libraries say at start-up helps nobody who serves a model."""
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    logging.getLogger("tensorflow").setLevel(logging.WARNING)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    warnings.filterwarnings("ignore", category=FutureWarning, module="google")
+
+
+def _run(settings: ServerSettings) -> None:
+    # TensorFlow takes seconds to import: not before the flags are known to be right.
+    from serving import greeting
+    from serving.server import Server
+
+    server = Server(settings)
+    server.stop_on_signals()
+    server.start()
+    for line in greeting.lines(server):
+        click.echo(line)
+    server.wait()
+    click.echo("Stopped: every request in flight was answered.")
+
+
+def _flag(name: str, field: Any, help_text: str) -> click.Option:
+    kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not type(None)]
+    kind = kinds[0]
+    if kind is bool:
+        # Like TensorFlow's flags: --flag, --flag=true and --flag=false.
+        return click.Option(
+            [f"--{name}"],
+            type=click.BOOL,
+            is_flag=False,
+            flag_value=True,
+            default=field.default,
+            show_default=True,
+            help=help_text,
+        )
+    types = {Path: click.Path(path_type=Path), int: click.INT, float: click.FLOAT, str: click.STRING}
+    shown = field.default not in (None, "")
+    return click.Option([f"--{name}"], type=types[kind], default=field.default, show_default=shown, help=help_text)
+
+
+def _documentation() -> dict[str, str]:
+    """What the class says of each setting, as one line."""
+    attributes = inspect.cleandoc(ServerSettings.__doc__ or "").partition("Attributes:\n")[2]
+    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", attributes, re.MULTILINE)
+    return {name: re.sub(r"\s+", " ", text) for name, text in found}
+
+
+def _expected(problem: Any) -> str:
+    """What pydantic expected, without its `Input should be`."""
+    return str(problem["msg"]).removeprefix("Input should be ")
+
+
+def _complain(message: str) -> None:
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(message, err=True)
+
+
+main = click.Command(
+    "serve",
+    callback=serve,
+    params=[*flags()],
+    help=serve.__doc__,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Settings, channels and certificates for tests that talk to a real server on loopback."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import socket
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from serving.settings import ServerSettings
+
+HOST = "127.0.0.1"
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def settings(base_path: Path, **others: Any) -> ServerSettings:
+    """Settings of a server for the arithmetic model, on a free port."""
+    given = {"port": free_port(), "model_name": "arithmetic", "model_base_path": base_path}
+    return ServerSettings(**(given | {"file_system_poll_wait_seconds": 0, "max_num_load_retries": 0} | others))
+
+
+def refusal(call: Any, *args: Any, **kwargs: Any) -> tuple[grpc.StatusCode, str]:
+    """The code and the details with which the server refuses a call."""
+    with pytest.raises(grpc.RpcError) as caught:
+        call(*args, **kwargs)
+    return caught.value.code(), caught.value.details()
+
+
+class Authority:
+    """Signs certificates for loopback."""
+
+    def __init__(self, name: str) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self._certificate = self._sign(self._name, self._key, is_authority=True)
+        self.pem = _pem(self._certificate)
+
+    def issue(self, name: str) -> tuple[str, str]:
+        """A key and a certificate, PEM."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = self._sign(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key)
+        text = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        return text.decode(), _pem(certificate)
+
+    def _sign(self, name: x509.Name, key: Any, is_authority: bool = False) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.timezone.utc)
+        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(HOST))]
+        return (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
