@@ -1,7 +1,8 @@
 """Loads the versions that are aspired, swaps them without a failed request, and unloads those that are not.
 
-Two threads: one polls the base paths, one loads and unloads; a third where a configuration file is polled too. A request takes only the lock under which versions are
-looked up and counted; nobody holds that while a model loads or a folder is listed.
+Two threads: one polls the base paths, one loads and unloads; a third where a configuration file is polled too. A
+request takes only the lock under which versions are looked up and counted; nobody holds that while a model loads or a
+folder is listed.
 """
 
 from __future__ import annotations

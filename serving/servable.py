@@ -80,7 +80,10 @@ class Servable:
         try:
             return dict(zip(names, self._run(options, feeds, fetches), strict=True))
         except tf.errors.OpError as error:
-            raise from_tensorflow(error) from error
+            refusal = from_tensorflow(error)
+            # An array of objects holds neither bytes nor str: TensorFlow calls that an error of its own.
+            foreign = refusal.code is Code.INTERNAL and refusal.message.startswith("Unsupported object type")
+            raise (ServingError(Code.INVALID_ARGUMENT, refusal.message) if foreign else refusal) from error
 
     def signature(self, name: str) -> Signature:
         """Returns the signature of that name.
