@@ -1,31 +1,30 @@
 """Loads the versions that are aspired, swaps them without a failed request, and unloads those that are not.
 
-Two threads: one polls the base paths, one loads and unloads. A request takes only the lock under which versions are
-looked up and counted; nobody holds that while a model loads or a folder is listed.
+Two threads: one polls the base paths, one loads and unloads; a third where a configuration file is polled too. A
+request takes only the lock under which versions are looked up and counted; nobody holds that while a model loads or a
+folder is listed.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving import model_config, source
 from serving.errors import Code, ServingError
+from serving.loader import Load, Loader, session_load
 from serving.settings import ModelConfig, ServerSettings
-from serving.versions import Model, ModelRequest, State, Version, VersionStatus
+from serving.versions import Model, ModelRequest, State, Version, VersionStatus, check_labels
 
 if TYPE_CHECKING:
     from serving.servable import Servable
 
 __all__ = ["Manager", "ModelRequest", "State", "VersionStatus"]
 
-Loader = Callable[[str, int, Path], "Servable"]
 log = logging.getLogger(__name__)
 
 
@@ -42,18 +41,18 @@ class Manager:
     """
 
     def __init__(
-        self, settings: ServerSettings, load: Loader | None = None, clock: Callable[[], float] = time.monotonic
+        self, settings: ServerSettings, load: Load | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._settings = settings
-        self._load = load or _session_loader(settings)
-        self._clock = clock
-        self._changed = threading.Condition()
-        self._polling = threading.RLock()
-        self._stopping = threading.Event()
-        self._threads: list[threading.Thread] = []
         configs = model_config.configured(settings)
         model_config.check(configs)
+        self._settings = settings
+        self._configs: Sequence[ModelConfig] = configs
         self._models = {config.name: Model(config) for config in configs}
+        self._changed = threading.Condition()
+        self._polling = threading.Lock()
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._loader = Loader(self._models, self._changed, settings, load or session_load(settings), clock)
 
     def start(self, timeout: float | None = None) -> None:
         """Loads the models.
@@ -62,25 +61,41 @@ class Manager:
             timeout: Seconds to wait for them; None for the setting `load_timeout_seconds`.
 
         Raises:
-            ServingError: A model has no version that could be loaded; the message says which and why.
+            ServingError: UNKNOWN, a model has no version that could be loaded; the message says which and why.
+                FAILED_PRECONDITION, a label points to a version that does not answer.
         """
-        for name, work in (("loader", self._work), ("poller", self._poll)):
-            thread = threading.Thread(target=work, name=name, daemon=True)
+        work: dict[str, Callable[[], None]] = {"serving-loader": self._loader.run}
+        if self._settings.file_system_poll_wait_seconds:
+            work["serving-poller"] = self._poll
+        if self._settings.model_config_file is not None and self._settings.model_config_file_poll_wait_seconds:
+            work["serving-config-poller"] = self._poll_config
+        for name, target in work.items():
+            thread = threading.Thread(target=target, name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
         self.poll_once()
         self._await_available(list(self._models), self._settings.load_timeout_seconds if timeout is None else timeout)
+        with self._changed:
+            check_labels(self._configs, self._models, self._settings.allow_version_labels_for_unavailable_models)
 
-    def stop(self) -> None:
-        """Unloads every version after its last request; returns when all are gone."""
+    def stop(self, timeout: float | None = None) -> bool:
+        """Takes every version out of service and unloads it after its last request.
+
+        Args:
+            timeout: Seconds to wait for that; None for as long as it takes.
+
+        Returns:
+            Whether all are gone.
+        """
         self._stopping.set()
         with self._changed:
             for model in self._models.values():
                 model.aspire({})
-            self._changed.notify_all()
+            self._loader.stop()
+        end = None if timeout is None else time.monotonic() + timeout
         for thread in self._threads:
-            thread.join()
-        self._threads.clear()
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     @contextmanager
     def use(self, request: ModelRequest) -> Iterator[Servable]:
@@ -139,12 +154,11 @@ class Manager:
                 UNKNOWN, a new model has no version that could be loaded.
         """
         model_config.check(configs)
-        with self._polling:
-            with self._changed:
-                self._check_labels(configs)
-                added = self._replace(configs)
-                self._changed.notify_all()
-            self.poll_once()
+        with self._polling, self._changed:
+            check_labels(configs, self._models, self._settings.allow_version_labels_for_unavailable_models)
+            added = self._replace(configs)
+            self._changed.notify_all()
+        self.poll_once()
         self._await_available(added, self._settings.load_timeout_seconds)
 
     def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
@@ -168,7 +182,7 @@ class Manager:
     def _await_available(self, names: Sequence[str], timeout: float) -> None:
         models = [self._models[name] for name in names]
         with self._changed:
-            self._changed.wait_for(lambda: all(model.settled for model in models), timeout)
+            self._changed.wait_for(lambda: self._stopping.is_set() or all(model.settled for model in models), timeout)
             missing = [model for model in models if not model.available]
         if missing:
             raise ServingError(
@@ -176,26 +190,13 @@ class Manager:
                 f"{len(missing)} model(s) did not become available: {'; '.join(model.why() for model in missing)}",
             )
 
-    def _check_labels(self, configs: Sequence[ModelConfig]) -> None:
-        for config in configs:
-            model = self._models.get(config.name)
-            for label, number in config.labels.items():
-                if model is not None and model.find(number) is not None:
-                    continue
-                moved = model is not None and model.config.labels.get(label, number) != number
-                if moved or not self._settings.allow_version_labels_for_unavailable_models:
-                    raise ServingError(
-                        Code.FAILED_PRECONDITION,
-                        f"Request to assign label to version {number} of model {config.name}, "
-                        "which is not currently available for inference",
-                    )
-
     def _replace(self, configs: Sequence[ModelConfig]) -> list[str]:
         kept = {config.name for config in configs}
         for name, model in self._models.items():
             if name not in kept:
                 model.configured = False
                 model.aspire({})
+        self._configs = list(configs)
         added = []
         for config in configs:
             old = self._models.get(config.name)
@@ -212,81 +213,28 @@ class Manager:
             self.poll_once()
 
     def _poll_model(self, model: Model) -> None:
+        error, versions = None, {}
         try:
             versions = source.aspired(model.config)
-        except ServingError as error:
-            log.warning("%s", error.message)
-            model.poll_error = error
-            return
+        except ServingError as failure:
+            error = failure
+            if model.poll_error is None or model.poll_error.message != error.message:
+                log.warning("%s", error.message)
         with self._changed:
-            model.poll_error = None
-            if not self._stopping.is_set():
+            model.poll_error = error
+            if error is None and not self._stopping.is_set():
                 model.aspire(versions)
             self._changed.notify_all()
 
-    def _work(self) -> None:
-        while (job := self._next_job()) is not None:
-            job()
+    def _poll_config(self) -> None:
+        while not self._stopping.wait(self._settings.model_config_file_poll_wait_seconds):
+            self.reload_file()
 
-    def _next_job(self) -> Callable[[], None] | None:
-        with self._changed:
-            while True:
-                for model in self._models.values():
-                    if (version := model.to_close()) is not None:
-                        version.in_hand = True
-                        return functools.partial(self._close_one, model, version)
-                now = self._clock()
-                for model in self._models.values():
-                    if (version := model.to_load(now)) is not None:
-                        version.in_hand, version.state = True, State.LOADING
-                        return functools.partial(self._load_one, model, version)
-                if self._stopping.is_set() and all(model.gone for model in self._models.values()):
-                    return None
-                retries = [at for model in self._models.values() if (at := model.next_retry()) is not None]
-                self._changed.wait(max(0.0, min(retries) - now) if retries else None)
-
-    def _load_one(self, model: Model, version: Version) -> None:
-        name = model.config.name
-        servable, error = None, None
+    def reload_file(self) -> None:
+        """Reads `model_config_file` again; what is wrong with it is logged, and the configuration stays as it was."""
         try:
-            servable = self._load(name, version.number, version.path)
-            log.info("Loaded %s version %d from %s.", name, version.number, version.path)
-        except ServingError as refusal:
-            error = refusal
-            log.warning("Version %d of %s cannot be loaded: %s", version.number, name, refusal.message)
-        except Exception as surprise:
-            # Whatever a model does while it loads, the models that answer must go on answering.
-            error = ServingError(Code.INTERNAL, f"{type(surprise).__name__}: {surprise}")
-            log.exception("Version %d of %s cannot be loaded.", version.number, name)
-        with self._changed:
-            version.in_hand = False
-            if error is not None:
-                pause = self._settings.load_retry_interval_micros / 1e6
-                version.failed(error, self._settings.max_num_load_retries, self._clock() + pause)
-            else:
-                version.servable, version.state, version.error = servable, State.AVAILABLE, None
-            model.retire()
-            self._changed.notify_all()
-
-    def _close_one(self, model: Model, version: Version) -> None:
-        servable, version.servable = version.servable, None
-        if servable is not None:
-            servable.close()
-        log.info("Unloaded %s version %d.", model.config.name, version.number)
-        with self._changed:
-            version.in_hand, version.state = False, State.END
-            self._changed.notify_all()
-
-
-def _session_loader(settings: ServerSettings) -> Loader:
-    # TensorFlow takes seconds to import: that begins with the server, not with this module.
-    from serving import servable
-
-    both = settings.tensorflow_session_parallelism
-    return functools.partial(
-        servable.load,
-        warm_up=settings.enable_model_warmup,
-        tags=settings.saved_model_tags.split(","),
-        intra_op_parallelism=settings.tensorflow_intra_op_parallelism or both,
-        inter_op_parallelism=settings.tensorflow_inter_op_parallelism or both,
-    )
+            configs = model_config.configured(self._settings)
+            if configs != self._configs:
+                self.reload(configs)
+        except ServingError as error:
+            log.error("The model configuration was not reloaded: %s", error.message)

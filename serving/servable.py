@@ -6,56 +6,27 @@ and gives its memory back when it closes.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import functools
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef, SignatureDef, TensorInfo
+from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework.ops import dismantle_graph
 from tensorflow.python.saved_model.loader_impl import SavedModelLoader
 
 from serving.errors import Code, ServingError, from_tensorflow
+from serving.signatures import Arrays, Signature, TensorSpec, check_inputs, check_outputs, fitting, signatures
+from serving.warm_up import replay
+
+__all__ = ["Servable", "Signature", "TensorSpec", "load"]
 
 CALLERS_THREAD = -1
-NOT_SIGNATURES = frozenset({"__saved_model_init_op", "__saved_model_train_op"})
-STRING_KINDS = frozenset("OSU")
-
-
-@dataclasses.dataclass(frozen=True)
-class TensorSpec:
-    """What a signature says of one input or output.
-
-    Attributes:
-        tensor_name: The tensor in the graph, such as `serving_default_x:0`; empty for a sparse or composite one.
-        dtype: Its TensorFlow type.
-        shape: Its dimensions, None where unknown; None as a whole where even their number is unknown.
-    """
-
-    tensor_name: str
-    dtype: tf.DType
-    shape: tuple[int | None, ...] | None
-
-
-@dataclasses.dataclass(frozen=True)
-class Signature:
-    """One way to ask the model.
-
-    Attributes:
-        name: Such as `serving_default`.
-        method_name: Such as `tensorflow/serving/predict`.
-        inputs: The inputs by name.
-        outputs: The outputs by name.
-    """
-
-    name: str
-    method_name: str
-    inputs: Mapping[str, TensorSpec]
-    outputs: Mapping[str, TensorSpec]
+log = logging.getLogger(__name__)
 
 
 class Servable:
@@ -74,22 +45,13 @@ class Servable:
         self.name = name
         self.version = version
         self.meta_graph = meta_graph
-        self.signatures = {
-            key: _signature(key, definition)
-            for key, definition in sorted(meta_graph.signature_def.items())
-            if key not in NOT_SIGNATURES
-        }
+        self.signatures = signatures(meta_graph)
         self._session = session
-        self._handles: dict[str, Any] = {}
-        self._options = tf.compat.v1.RunOptions(inter_op_thread_pool=CALLERS_THREAD) if callers_thread else None
-        self._options_bytes = None if self._options is None else self._options.SerializeToString()
+        self._tensors: dict[str, Any] = {}
+        self._options = _options(None, callers_thread)
 
     def run(
-        self,
-        signature: str,
-        inputs: Mapping[str, np.ndarray[Any, Any]],
-        outputs: Sequence[str] | None = None,
-        timeout: float | None = None,
+        self, signature: str, inputs: Arrays, outputs: Sequence[str] | None = None, timeout: float | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
         """Computes outputs of a signature.
 
@@ -104,15 +66,24 @@ class Servable:
             The outputs by name; strings as arrays of `bytes` objects.
 
         Raises:
-            ServingError: A name or a type does not fit, the graph refuses the values, or time is up.
+            ServingError: FAILED_PRECONDITION, there is no such signature; INVALID_ARGUMENT, a name or a type does not
+                fit; DEADLINE_EXCEEDED, time is up; or what the graph says of the values.
         """
         definition = self.signature(signature)
-        names = list(outputs) if outputs else list(definition.outputs)
-        _check_outputs(definition, names)
-        feeds = self._feeds(definition, inputs)
-        fetches = [self._handle(definition.outputs[name]) for name in names]
-        with _translated():
-            return dict(zip(names, self._run(feeds, fetches, timeout), strict=True))
+        names = list(outputs or definition.outputs)
+        if outputs:
+            check_outputs(definition, names)
+        check_inputs(definition, inputs)
+        feeds = {self._tensor(definition.inputs[name]): fitting(definition, name, inputs[name]) for name in inputs}
+        fetches = [self._tensor(definition.outputs[name]) for name in names]
+        options = self._options if timeout is None else _options(max(1, round(timeout * 1000)), False)
+        try:
+            return dict(zip(names, self._run(options, feeds, fetches), strict=True))
+        except tf.errors.OpError as error:
+            refusal = from_tensorflow(error)
+            # An array of objects holds neither bytes nor str: TensorFlow calls that an error of its own.
+            foreign = refusal.code is Code.INTERNAL and refusal.message.startswith("Unsupported object type")
+            raise (ServingError(Code.INVALID_ARGUMENT, refusal.message) if foreign else refusal) from error
 
     def signature(self, name: str) -> Signature:
         """Returns the signature of that name.
@@ -126,47 +97,34 @@ class Servable:
             raise ServingError(Code.FAILED_PRECONDITION, f'Serving signature key "{name}" not found.') from None
 
     def close(self) -> None:
-        """Frees the model's memory. Nothing may run any more."""
+        """Frees the model's memory. No `run` may be under way or follow."""
         graph = self._session.graph
-        self._handles.clear()
+        self._tensors.clear()
         self._session.close()
         del self._session
+        # A Python graph is full of reference cycles: without this it waits for a full collection, and holds the model.
         dismantle_graph(graph)
 
-    def _feeds(self, signature: Signature, inputs: Mapping[str, np.ndarray[Any, Any]]) -> dict[Any, Any]:
-        _check_names(signature, inputs)
-        return {
-            self._handle(signature.inputs[name]): _fitting(signature, name, value) for name, value in inputs.items()
-        }
-
-    def _handle(self, spec: TensorSpec) -> Any:
-        handle = self._handles.get(spec.tensor_name)
-        if handle is None:
+    def _tensor(self, spec: TensorSpec) -> Any:
+        tensor = self._tensors.get(spec.tensor_name)
+        if tensor is None:
             try:
-                handle = self._session.graph.get_tensor_by_name(spec.tensor_name)._as_tf_output()
+                tensor = self._session.graph.get_tensor_by_name(spec.tensor_name)._as_tf_output()
             except (KeyError, ValueError) as error:
-                raise ServingError(
-                    Code.FAILED_PRECONDITION, f'The graph has no tensor "{spec.tensor_name}".'
-                ) from error
-            self._handles[spec.tensor_name] = handle
-        return handle
+                message = f'The graph has no tensor "{spec.tensor_name}", which a signature names.'
+                raise ServingError(Code.FAILED_PRECONDITION, message) from error
+            self._tensors[spec.tensor_name] = tensor
+        return tensor
 
-    def _run(self, feeds: dict[Any, Any], fetches: list[Any], timeout: float | None) -> list[Any]:
-        # Session.run spends four fifths of its time on taking its arguments apart; this is what it calls at the end.
-        if timeout is None:
-            options = self._options_bytes
-        else:
-            milliseconds = max(1, round(timeout * 1000))
-            options = tf.compat.v1.RunOptions(timeout_in_ms=milliseconds).SerializeToString()
-        if options is None:
-            return list(pywrap_tf_session.TF_SessionRun_wrapper(self._session._session, None, feeds, fetches, [], None))
+    def _run(self, options: bytes, feeds: dict[Any, Any], fetches: list[Any]) -> list[Any]:
+        # What Session.run calls in the end: it spends four fifths of its time on taking its arguments apart. Unlike
+        # Session._make_callable_from_options it takes a time-out with each call, and shares one compiled graph.
         buffer = pywrap_tf_session.TF_NewBufferFromString(options)
         try:
-            return list(
-                pywrap_tf_session.TF_SessionRun_wrapper(self._session._session, buffer, feeds, fetches, [], None)
-            )
+            values = pywrap_tf_session.TF_SessionRun_wrapper(self._session._session, buffer, feeds, fetches, [], None)
         finally:
             pywrap_tf_session.TF_DeleteBuffer(buffer)
+        return list(values)
 
 
 def load(
@@ -200,84 +158,38 @@ def load(
         inter_op_parallelism_threads=inter_op_parallelism,
         allow_soft_placement=True,
     )
-    graph = tf.Graph()
-    session = tf.compat.v1.Session(graph=graph, config=config)
-    try:
-        with _translated():
-            meta_graph = SavedModelLoader(str(path)).load(session, list(tags))
-        graph.finalize()
-        return Servable(name, version, session, meta_graph, callers_thread=not inter_op_parallelism)
-    except Exception:
-        session.close()
-        raise
+    session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
+    servable = Servable(name, version, session, _restored(session, path, tags), callers_thread=not inter_op_parallelism)
+    if warm_up:
+        try:
+            number = replay(servable, path)
+        except ServingError:
+            servable.close()
+            raise
+        log.info("Warmed %s version %d up with %d requests.", name, version, number)
+    return servable
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
+def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) -> MetaGraphDef:
     try:
-        yield
+        meta_graph = SavedModelLoader(str(path)).load(session, list(tags))
     except tf.errors.OpError as error:
+        session.close()
         raise from_tensorflow(error) from error
+    except OSError as error:
+        session.close()
+        raise ServingError(Code.NOT_FOUND, f"Could not find a SavedModel at {path}: {error}") from error
+    except Exception as error:
+        # Whatever a broken graph provokes in the loader: all of it means that the version cannot be served.
+        session.close()
+        raise ServingError(Code.INVALID_ARGUMENT, f"Could not load the SavedModel at {path}: {error}") from error
+    session.graph.finalize()
+    return meta_graph
 
 
-def _check_names(signature: Signature, inputs: Mapping[str, Any]) -> None:
-    expected, received = signature.inputs.keys(), inputs.keys()
-    if len(received) != len(expected):
-        raise ServingError(
-            Code.INVALID_ARGUMENT,
-            f"input size does not match signature: {len(received)}!={len(expected)} len({_names(received)}) != "
-            f"len({_names(expected)}). Sent extra: {_names(received - expected)}. "
-            f"Missing but required: {_names(expected - received)}.",
-        )
-    for name in received:
-        if name not in expected:
-            raise ServingError(
-                Code.INVALID_ARGUMENT,
-                f"input tensor alias not found in signature: {name}. Inputs expected to be in the set "
-                f"{_names(expected)}.",
-            )
-
-
-def _check_outputs(signature: Signature, names: Sequence[str]) -> None:
-    for index, name in enumerate(names):
-        if name not in signature.outputs:
-            raise ServingError(
-                Code.INVALID_ARGUMENT,
-                f"output tensor alias not found in signature: {name} Outputs expected to be in the set "
-                f"{_names(signature.outputs)}.",
-            )
-        if name in names[:index]:
-            raise ServingError(Code.INVALID_ARGUMENT, f"duplicate output tensor alias: {name}")
-
-
-def _names(names: Any) -> str:
-    return "{" + ",".join(sorted(names)) + "}"
-
-
-def _fitting(signature: Signature, name: str, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    expected = signature.inputs[name].dtype
-    if expected == tf.string and value.dtype.kind in STRING_KINDS:
-        return value if value.dtype.kind == "O" else value.astype(object)
-    if expected != tf.string and value.dtype == expected.as_numpy_dtype:
-        return value
-    received = "string" if value.dtype.kind in STRING_KINDS else value.dtype.name
-    raise ServingError(
-        Code.INVALID_ARGUMENT,
-        f"input tensor {name} of signature {signature.name} has type {received}, expected {expected.name}",
-    )
-
-
-def _signature(name: str, definition: SignatureDef) -> Signature:
-    return Signature(
-        name,
-        definition.method_name,
-        {key: _tensor_spec(info) for key, info in sorted(definition.inputs.items())},
-        {key: _tensor_spec(info) for key, info in sorted(definition.outputs.items())},
-    )
-
-
-def _tensor_spec(info: TensorInfo) -> TensorSpec:
-    shape = None
-    if not info.tensor_shape.unknown_rank:
-        shape = tuple(None if dimension.size < 0 else dimension.size for dimension in info.tensor_shape.dim)
-    return TensorSpec(info.name, tf.as_dtype(info.dtype), shape)
+@functools.lru_cache(maxsize=1024)
+def _options(timeout_ms: int | None, callers_thread: bool) -> bytes:
+    options = tf.compat.v1.RunOptions(timeout_in_ms=timeout_ms or 0)
+    if callers_thread:
+        options.inter_op_thread_pool = CALLERS_THREAD
+    return bytes(options.SerializeToString())

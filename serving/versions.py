@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from serving.errors import ServingError
+from serving.errors import Code, ServingError
 from serving.settings import ModelConfig
 
 if TYPE_CHECKING:
@@ -110,9 +110,12 @@ class Model:
 
     @property
     def settled(self) -> bool:
-        """Whether a version answers, or all that should have failed for good."""
+        """Whether waiting is over: a version and all that have labels answer, or what should has failed for good."""
         aspired = [version for version in self._versions if version.aspired]
-        return self.available or (bool(aspired) and all(version.state is State.END for version in aspired))
+        if aspired and all(version.state is State.END for version in aspired):
+            return True
+        labelled = [version for version in aspired if version.number in self.config.labels.values()]
+        return self.available and all(version.state in (State.AVAILABLE, State.END) for version in labelled)
 
     @property
     def gone(self) -> bool:
@@ -194,6 +197,31 @@ class Model:
     def _waiting(self) -> list[Version]:
         states = (State.START, State.LOADING)
         return [v for v in self._versions if v.state in states and v.aspired and not v.in_hand]
+
+
+def check_labels(configs: Sequence[ModelConfig], models: Mapping[str, Model], allow_unavailable: bool) -> None:
+    """Refuses labels that would lead nowhere.
+
+    Args:
+        configs: The configuration that is asked for.
+        models: The models as they are.
+        allow_unavailable: Whether a label that is new may point to a version that does not answer.
+
+    Raises:
+        ServingError: FAILED_PRECONDITION, a label points to a version that does not answer.
+    """
+    for config in configs:
+        model = models.get(config.name)
+        for label, number in config.labels.items():
+            if model is not None and model.find(number) is not None:
+                continue
+            moved = model is not None and model.config.labels.get(label, number) != number
+            if moved or not allow_unavailable:
+                raise ServingError(
+                    Code.FAILED_PRECONDITION,
+                    f"Request to assign label to version {number} of model {config.name}, "
+                    "which is not currently available for inference",
+                )
 
 
 def _counts(version: Version) -> bool:
