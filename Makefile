@@ -2,10 +2,11 @@
 
 RECIPE ?= taxi
 SET    ?=
+FLAGS  ?=
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup pipeline test e2e lint format bench-taxi bench-seeds bench-ingest lock clean
+.PHONY: help setup pipeline serve test e2e lint format bench-taxi bench-seeds bench-ingest lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -15,6 +16,9 @@ setup:  ## Make the environment (.venv) if the lock changed
 
 pipeline: setup  ## Run the pipeline: RECIPE=taxi SET="trainer.batch_size=64 …"
 	@$(BIN)/millrace run $(RECIPE) $(foreach setting,$(SET),--set $(setting))
+
+serve: setup  ## Serve what was pushed: RECIPE=taxi FLAGS="--rest_api_port=8501 …"
+	@$(BIN)/millrace serve $(RECIPE) $(FLAGS)
 
 test: setup  ## Run all tests
 	@$(BIN)/pytest -n 2 --dist loadfile

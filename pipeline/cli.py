@@ -26,6 +26,8 @@ EXIT_INTERRUPTED = 130
 
 DEFAULT_RECIPE = "taxi"
 DEFAULT_ENVIRONMENT = "local"
+# TensorFlow Serving's image opens it there.
+REST_PORT = 8501
 
 RECIPE_ARGUMENT = click.argument("recipe_name", metavar="[RECIPE]", default=DEFAULT_RECIPE)
 SET_OPTION = click.option(
@@ -127,16 +129,35 @@ def _show_end(
         click.echo(f"Next       {command}: what changed since the last good model")
         sys.exit(EXIT_NOT_GOOD_ENOUGH)
     if result.pushed_to:
-        for heading, command in _next_commands(request.recipe, result.pushed_to):
+        for heading, command in _next_commands(request.recipe, request.environment, result.pushed_to):
             console.print(f"{heading:<10} {command}", highlight=False, soft_wrap=True)
 
 
-def _next_commands(recipe_name: str, pushed_to: Path) -> list[tuple[str, str]]:
+def _next_commands(recipe_name: str, environment_name: str, pushed_to: Path) -> list[tuple[str, str]]:
     inspect = f"{_program('saved_model_cli')} show --dir {outcome.shown(pushed_to)} --all"
-    serve = (
-        f"tensorflow_model_server --rest_api_port=8501 --model_name={recipe_name} --model_base_path={pushed_to.parent}"
-    )
-    return [("Inspect", inspect), ("Serve", serve)]
+    return [("Inspect", inspect), ("Serve", _command("serve", recipe_name, *_environment(environment_name)))]
+
+
+@main.command(
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    options_metavar="[--env NAME]",
+)
+@ENVIRONMENT_OPTION
+@click.argument("words", metavar="[RECIPE] [FLAGS]", nargs=-1, type=click.UNPROCESSED)
+@reports_errors
+def serve(environment_name: str, words: tuple[str, ...]) -> None:
+    """Serve a recipe's pushed models over REST and gRPC; takes TensorFlow Serving's flags."""
+    # The server's settings are light; it imports TensorFlow once its flags are right.
+    from serving import main as server
+
+    named = bool(words) and not words[0].startswith("-")
+    recipe_name, flags = (words[0], words[1:]) if named else (DEFAULT_RECIPE, words)
+    base_path = environments.load(environment_name).serving_root / recipe_name
+    if not set(flags) & {"-h", "--help"} and not base_path.exists():
+        run_it = _command("run", recipe_name, *_environment(environment_name))
+        raise MillraceError(f"{recipe_name} has no pushed model: {base_path} does not exist.", f"Make one:  {run_it}")
+    ours = [f"--model_name={recipe_name}", f"--model_base_path={base_path}", f"--rest_api_port={REST_PORT}"]
+    server.main.main([*ours, *flags], prog_name=f"millrace serve {recipe_name}")
 
 
 @main.command("why")

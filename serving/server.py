@@ -8,7 +8,7 @@ import socket
 import threading
 from types import FrameType
 
-from serving import access, grpc_services, health, model_config, tls
+from serving import access, grpc_services, health, tls
 from serving.errors import Code, ServingError
 from serving.manager import Manager
 from serving.metrics import DEFAULT_PATH, Metrics
@@ -51,7 +51,6 @@ class Server:
         self.port = 0
         self.rest_api_port = 0
         self._stop = threading.Event()
-        self._config_poller = threading.Thread(target=self._poll_config, name="config poller", daemon=True)
         self._credentials = tls.grpc_credentials(settings.ssl_config_file) if settings.ssl_config_file else None
         self._rest_context = tls.rest_context(settings)
         others = [health.health(self.ready)] if settings.enable_grpc_healthcheck_service else []
@@ -76,10 +75,8 @@ class Server:
             self.manager.start()
             self._open()
         except BaseException:
-            self.manager.stop()
+            self.manager.stop(self.settings.drain_timeout_seconds)
             raise
-        if self.settings.model_config_file and self.settings.model_config_file_poll_wait_seconds:
-            self._config_poller.start()
 
     def stop(self) -> None:
         """Asks the server to stop; `wait` does it. Safe to call from a signal handler."""
@@ -93,8 +90,10 @@ class Server:
     def drain(self) -> None:
         """Takes no more requests, answers those in flight (for `drain_timeout_seconds` at most), unloads the models."""
         self._stop.set()
-        self._grpc.stop(self.settings.drain_timeout_seconds).wait()
-        self.manager.stop()
+        patience = self.settings.drain_timeout_seconds
+        self._grpc.stop(patience).wait()
+        if not self.manager.stop(patience):
+            log.warning("Some requests were not answered within %g seconds.", patience)
 
     def stop_on_signals(self) -> None:
         """Makes SIGTERM and SIGINT stop the server; a second one ends the process at once."""
@@ -120,15 +119,6 @@ class Server:
             return int(self._grpc.add_secure_port(address, self._credentials))
         except RuntimeError as error:
             raise ServingError(Code.UNAVAILABLE, f"gRPC cannot listen on {address}: is it taken?") from error
-
-    def _poll_config(self) -> None:
-        path = self.settings.model_config_file
-        assert path is not None  # noqa: S101 - the thread runs only with a file
-        while not self._stop.wait(self.settings.model_config_file_poll_wait_seconds):
-            try:
-                self.manager.reload(model_config.read(path))
-            except ServingError as error:
-                log.error("The models stay as they are: %s", error.message)
 
 
 def metrics_path(settings: ServerSettings) -> str | None:

@@ -101,9 +101,12 @@ def _typed(proto: TensorProto, dtype: tf.DType, elements: int) -> Array:
         values = np.empty(len(field), object)
         values[:] = field
     elif dtype in HALVES:
-        values = np.array(field, np.uint16).view(dtype.as_numpy_dtype)
+        values = np.array(field, np.int32).astype(np.uint16).view(dtype.as_numpy_dtype)
     elif dtype in PARTS:
         values = np.array(field, PARTS[dtype]).view(dtype.as_numpy_dtype)
+    elif FIELDS[dtype] == "int_val":
+        # Numbers too large for a smaller type wrap around, as in TensorFlow.
+        values = np.array(field, np.int32).astype(dtype.as_numpy_dtype)
     else:
         values = np.array(field, dtype.as_numpy_dtype)
     if len(values) >= elements:

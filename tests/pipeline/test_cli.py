@@ -16,6 +16,7 @@ from components.errors import DataError, NodeError
 from pipeline import cli, local, recipe
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT
+from serving import main as server
 
 Millrace = Callable[..., Result]
 
@@ -38,7 +39,7 @@ def test_help_lists_the_commands(millrace: Millrace) -> None:
     result = millrace("--help")
     assert result.exit_code == 0
     commands = result.stdout.split("Commands:")[1].split("\n")
-    assert {"run", "show", "recipes", "why"} <= {line.split()[0] for line in commands if line.strip()}
+    assert {"run", "show", "recipes", "why", "serve"} <= {line.split()[0] for line in commands if line.strip()}
 
 
 def test_recipes_lists_name_and_description(millrace: Millrace) -> None:
@@ -231,7 +232,41 @@ def test_a_pushed_model_ends_with_0_and_the_next_commands(
     assert f"Pushed to  {pushed_to}\n" in result.stdout
     assert f"Logs       {places.log_root / 'small-7'}\n" in result.stdout
     assert f"--dir {pushed_to} --all\n" in result.stdout
-    assert f"--model_name=small --model_base_path={pushed_to.parent}\n" in result.stdout
+    assert "millrace serve small\n" in result.stdout
+
+
+def test_serve_hands_the_pushed_models_and_the_flags_to_the_server(
+    millrace: Millrace, places: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed: list[list[str]] = []
+    monkeypatch.setattr(server.main, "main", lambda words, **_: handed.append(words))
+    (places.serving_root / "small").mkdir(parents=True)
+    (places.serving_root / "taxi").mkdir()
+    assert millrace("serve", "small", "--port=9000", "--rest_api_port", "9001").exit_code == 0
+    assert millrace("serve", "--port=9000").exit_code == 0
+    assert handed == [
+        [
+            "--model_name=small",
+            f"--model_base_path={places.serving_root / 'small'}",
+            "--rest_api_port=8501",
+            "--port=9000",
+            "--rest_api_port",
+            "9001",
+        ],
+        [
+            "--model_name=taxi",
+            f"--model_base_path={places.serving_root / 'taxi'}",
+            "--rest_api_port=8501",
+            "--port=9000",
+        ],
+    ]
+
+
+def test_serve_says_how_to_make_a_model_where_there_is_none(millrace: Millrace, places: Environment) -> None:
+    result = millrace("serve", "small")
+    assert result.exit_code == 1
+    assert f"small has no pushed model: {places.serving_root / 'small'} does not exist." in result.stderr
+    assert "Make one:  " in result.stderr
 
 
 HEAVY = ("tensorflow", "apache_beam", "tfx", "tf_keras", "tensorflow_transform", "tensorflow_model_analysis")
@@ -245,7 +280,9 @@ finally:
 """
 
 
-@pytest.mark.parametrize("words", [["--help"], ["recipes"], ["show"], ["why", "Trainer", "--env", "{environment}"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["serve", "--help"], ["recipes"], ["show"], ["why", "Trainer", "--env", "{environment}"]]
+)
 def test_quick_answers_load_no_tensorflow(places: Environment, tmp_path: Path, words: list[str]) -> None:
     environment = tmp_path / "quick.yaml"
     environment.write_text(yaml.safe_dump(places.model_dump(mode="json")))

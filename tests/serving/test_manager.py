@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from serving.errors import Code, ServingError
-from serving.manager import Manager, ModelRequest, State
+from serving.manager import Manager, ModelRequest
 from serving.settings import All, Latest, ModelConfig, ServerSettings, Specific
 
 PATIENCE = 20.0

@@ -1,0 +1,85 @@
+"""The server's flags, and the process that they start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import arithmetic_model
+import grpc
+import pytest
+from click.testing import CliRunner, Result
+from server_helpers import HOST, free_port
+
+from pipeline.recipe import PROJECT_ROOT
+from serving import main as command
+from serving.settings import ServerSettings
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(command.main, list(words))
+
+
+def test_every_setting_has_a_flag_of_its_name_and_a_text() -> None:
+    flags = {flag.name: flag for flag in command.flags()}
+    assert set(flags) == set(ServerSettings.model_fields) - {"enable_batching", "batching_parameters_file"}
+    assert all(flag.help for flag in flags.values())
+    assert flags["port"].help == "Port of gRPC; 0 for none."
+
+
+def test_an_unknown_flag_is_refused_with_the_nearest_one() -> None:
+    result = call("--rest_api_prt=1")
+    assert result.exit_code == 2
+    assert "No such option '--rest_api_prt'" in result.stderr
+    assert "'--rest_api_port'" in result.stderr
+
+
+def test_a_value_out_of_range_is_refused() -> None:
+    result = call("--port=99999")
+    assert result.exit_code == 2
+    assert result.stderr == "error: received --port=99999, expected less than or equal to 65535\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [([], True), (["--enable_model_warmup"], True), (["--enable_model_warmup=false"], False)],
+)
+def test_a_boolean_is_written_as_tensorflow_has_it(
+    words: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[ServerSettings] = []
+    monkeypatch.setattr(command, "_run", seen.append)
+    monkeypatch.setattr(command, "_quiet", lambda: None)
+    assert call(*words).exit_code == 0
+    assert seen[0].enable_model_warmup is expected
+
+
+def test_the_process_says_where_it_serves_and_ends_with_0_after_sigterm(tmp_path: Path) -> None:
+    arithmetic_model.save(tmp_path / "arithmetic")
+    port = free_port()
+    flags = [f"--port={port}", "--model_name=arithmetic", f"--model_base_path={tmp_path / 'arithmetic'}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "serving.main", *flags],
+        cwd=PROJECT_ROOT,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == f"Serving    arithmetic, version 1, from {tmp_path / 'arithmetic'}\n"
+        assert process.stdout.readline() == f"gRPC       {HOST}:{port}\n"
+        with grpc.insecure_channel(f"{HOST}:{port}") as channel:
+            grpc.channel_ready_future(channel).result(timeout=30)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert out.endswith("Stopped: every request in flight was answered.\n")
+    assert process.returncode == 0
+    assert "Traceback" not in err
+    assert "Loaded arithmetic version 1" in err
