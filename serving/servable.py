@@ -35,7 +35,7 @@ class Servable:
     Attributes:
         name: The model's name.
         version: The version's number.
-        meta_graph: What the SavedModel says of itself.
+        meta_graph: The SavedModel's tags and signatures, as it states them; not its graph.
         signatures: The signatures by name, of all methods.
     """
 
@@ -184,7 +184,10 @@ def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) ->
         session.close()
         raise ServingError(Code.INVALID_ARGUMENT, f"Could not load the SavedModel at {path}: {error}") from error
     session.graph.finalize()
-    return meta_graph
+    # The graph is in the Session: a second copy would hold every weight of a frozen model once more.
+    kept = MetaGraphDef(signature_def=meta_graph.signature_def)
+    kept.meta_info_def.tags.extend(meta_graph.meta_info_def.tags)
+    return kept
 
 
 @functools.lru_cache(maxsize=1024)

@@ -202,6 +202,18 @@ def test_a_version_is_loaded_anew_while_its_last_request_runs(scene: Scene) -> N
     assert not scene.loads.fakes[1].closed
 
 
+def test_only_so_many_ended_versions_are_remembered(scene: Scene) -> None:
+    scene.versions(1)
+    manager = scene.started()
+    for version in range(2, 106):
+        scene.versions(version)
+        manager.poll_once()
+        assert manager.wait_for(lambda v=version: states(manager).get(v - 1, "END") == "END", PATIENCE)
+        assert answering(manager) == version
+    known = states(manager)
+    assert (len(known), max(known), min(known)) == (102, 105, 4)
+
+
 def test_stopping_waits_for_the_last_request(scene: Scene) -> None:
     scene.versions(1)
     manager = scene.started()
