@@ -158,6 +158,9 @@ def load(
         inter_op_parallelism_threads=inter_op_parallelism,
         allow_soft_placement=True,
     )
+    if not any((path / file).is_file() for file in ("saved_model.pb", "saved_model.pbtxt")):
+        message = f"Could not find SavedModel .pb or .pbtxt at supplied export directory path: {path}"
+        raise ServingError(Code.NOT_FOUND, message)
     session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
     servable = Servable(name, version, session, _restored(session, path, tags), callers_thread=not inter_op_parallelism)
     if warm_up:
@@ -176,9 +179,6 @@ def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) ->
     except tf.errors.OpError as error:
         session.close()
         raise from_tensorflow(error) from error
-    except OSError as error:
-        session.close()
-        raise ServingError(Code.NOT_FOUND, f"Could not find a SavedModel at {path}: {error}") from error
     except Exception as error:
         # Whatever a broken graph provokes in the loader: all of it means that the version cannot be served.
         session.close()
