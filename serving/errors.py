@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tensorflow as tf
 
-NODE_AND_TRACE = re.compile(r"\s*(\[\[.*?\]\]|\[Op:.*?\]|Original stack trace for .*|Detected at node .*)$", re.DOTALL)
-ROOT_ERRORS = re.compile(r"^\d+ root error\(s\) found\.\s+\(0\) [A-Z_a-z ]+: ")
-FIRST_NODE = re.compile(r"\s*\[\[.*", re.DOTALL)
+# TensorFlow lists the errors of all branches; the first says it all.
+FIRST_ROOT = re.compile(
+    r"\d+ root error\(s\) found\.\s+\(0\) [A-Z_]+: (.*?)(?:\n\s*\(1\) .*|\n\d+ successful .*|$)", re.DOTALL
+)
+WHERE_BEFORE = re.compile(r"^(?:Graph execution error:\s*)?(?:Detected at node .*\n(?:[ \t<].*\n|Node: .*\n)*)+")
+WHERE_AFTER = re.compile(r"(?:\n\s*\[\[|\n\s*Original stack trace for | \[Op:).*$", re.DOTALL)
 
 
 class Code(enum.Enum):
@@ -81,6 +84,8 @@ def from_tensorflow(error: tf.errors.OpError) -> ServingError:
     Returns:
         The error with TensorFlow's code, and its message without names of nodes and stack traces.
     """
-    message = ROOT_ERRORS.sub("", error.message or type(error).__name__)
-    message = FIRST_NODE.sub("", message)
-    return ServingError(Code.of_number(error.error_code), NODE_AND_TRACE.sub("", message).strip())
+    message = error.message or type(error).__name__
+    if (several := FIRST_ROOT.match(message)) is not None:
+        message = several[1]
+    message = WHERE_AFTER.sub("", WHERE_BEFORE.sub("", message))
+    return ServingError(Code.of_number(error.error_code), message.strip())

@@ -35,7 +35,7 @@ class Servable:
     Attributes:
         name: The model's name.
         version: The version's number.
-        meta_graph: What the SavedModel says of itself.
+        meta_graph: The SavedModel's tags and signatures, as it states them; not its graph.
         signatures: The signatures by name, of all methods.
     """
 
@@ -158,6 +158,9 @@ def load(
         inter_op_parallelism_threads=inter_op_parallelism,
         allow_soft_placement=True,
     )
+    if not any((path / file).is_file() for file in ("saved_model.pb", "saved_model.pbtxt")):
+        message = f"Could not find SavedModel .pb or .pbtxt at supplied export directory path: {path}"
+        raise ServingError(Code.NOT_FOUND, message)
     session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
     servable = Servable(name, version, session, _restored(session, path, tags), callers_thread=not inter_op_parallelism)
     if warm_up:
@@ -176,15 +179,15 @@ def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) ->
     except tf.errors.OpError as error:
         session.close()
         raise from_tensorflow(error) from error
-    except OSError as error:
-        session.close()
-        raise ServingError(Code.NOT_FOUND, f"Could not find a SavedModel at {path}: {error}") from error
     except Exception as error:
         # Whatever a broken graph provokes in the loader: all of it means that the version cannot be served.
         session.close()
         raise ServingError(Code.INVALID_ARGUMENT, f"Could not load the SavedModel at {path}: {error}") from error
     session.graph.finalize()
-    return meta_graph
+    # The graph is in the Session: a second copy would hold every weight of a frozen model once more.
+    kept = MetaGraphDef(signature_def=meta_graph.signature_def)
+    kept.meta_info_def.tags.extend(meta_graph.meta_info_def.tags)
+    return kept
 
 
 @functools.lru_cache(maxsize=1024)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from serving.servable import Servable
 
 
+# How many versions that are gone a model remembers, to tell of their states.
+MOST_ENDED = 100
+
+
 @dataclasses.dataclass(frozen=True)
 class ModelRequest:
     """Which version a request wants: the one of that number or label, or the latest.
@@ -146,7 +150,10 @@ class Model:
             )
         fresh = [Version(number, path) for number, path in paths.items() if (number, path) not in current]
         replaced = {version.number for version in fresh}
-        self._versions = [v for v in self._versions if not _forgotten(v, replaced)] + fresh
+        kept = [version for version in self._versions if not _forgotten(version, replaced)]
+        ended = [version for version in kept if version.state is State.END and not version.aspired]
+        too_many = set(ended[:-MOST_ENDED])
+        self._versions = [version for version in kept if version not in too_many] + fresh
         self.retire()
 
     def retire(self) -> None:

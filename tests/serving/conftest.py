@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import tiny_models
+from manager_scene import PATIENCE, Clock, FakeLoads, Scene
 
 from serving.servable import Servable, load
 
@@ -49,3 +50,13 @@ def loaded(saved_models: Path) -> Iterator[Callable[..., Servable]]:
     yield load_one
     for servable in servables:
         servable.close()
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path, FakeLoads(), Clock(), [])
+    yield scene
+    for gate in scene.loads.gates.values():
+        gate.set()
+    for manager in scene.managers:
+        assert manager.stop(PATIENCE)

@@ -183,7 +183,7 @@ def test_many_threads_get_their_own_answers(loaded: Load) -> None:
 
 
 def test_refuses_what_cannot_be_loaded(saved_models: Path, tmp_path: Path) -> None:
-    with pytest.raises(ServingError, match="Could not find a SavedModel at") as caught:
+    with pytest.raises(ServingError, match=r"Could not find SavedModel \.pb or \.pbtxt at supplied") as caught:
         load("none", 1, tmp_path)
     assert caught.value.code is Code.NOT_FOUND
     with pytest.raises(ServingError, match=r"Could not load the SavedModel at .*could not be found in SavedModel"):
@@ -194,7 +194,7 @@ def test_refuses_what_cannot_be_loaded(saved_models: Path, tmp_path: Path) -> No
     with pytest.raises(ServingError, match="is not a valid checkpoint"):
         load("broken", 1, broken)
     (broken / "saved_model.pb").write_bytes(b"not a proto")
-    with pytest.raises(ServingError, match="Cannot parse file"):
+    with pytest.raises(ServingError, match=r"Could not load the SavedModel at .*Cannot parse file"):
         load("broken", 1, broken)
 
 
