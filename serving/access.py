@@ -13,6 +13,8 @@ from serving.errors import Code, ServingError
 REQUEST_ID_HEADER = "x-request-id"
 AUTHORIZATION_HEADER = "authorization"
 BEARER = "Bearer "
+# What clients write goes into the log only so far.
+LONGEST_TEXT = 200
 
 _log = logging.getLogger("serving.access")
 _GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -62,19 +64,24 @@ def request_id(given: str | None) -> str:
 
 
 def log_request(
-    identity: str, entrypoint: str, api: str, model: str, code: Code, milliseconds: float, message: str
+    identity: str, entrypoint: str, api: str, model: str, milliseconds: float, error: ServingError | None
 ) -> None:
-    """Writes a request's line of the access log.
+    """Writes a request's line of the access log: a warning for a refused request, an information for an answered one.
 
     Args:
         identity: The request's id.
         entrypoint: `REST` or `GRPC`.
         api: What was asked for, such as `Predict`.
         model: The model's name as the client wrote it.
-        code: How it ended.
         milliseconds: How long it took.
-        message: Why it was refused; empty where it was not.
+        error: Why it was refused, or None where it was answered.
     """
-    if _log.isEnabledFor(logging.INFO):
-        why = f" {message!r}" if message else ""
-        _log.info("%s %s %s %r %s %.2f ms%s", identity, entrypoint, api, model, code.name, milliseconds, why)
+    level = logging.WARNING if error else logging.INFO
+    if _log.isEnabledFor(level):
+        end = f"{error.code.name} {error.message[:LONGEST_TEXT]!r}" if error else "OK"
+        _log.log(level, "%s %s %s %r %.2f ms %s", identity, entrypoint, api, model[:LONGEST_TEXT], milliseconds, end)
+
+
+def log_answered(wanted: bool) -> None:
+    """Says whether answered requests get a line, too; refused ones always do."""
+    _log.setLevel(logging.INFO if wanted else logging.WARNING)

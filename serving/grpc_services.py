@@ -104,10 +104,10 @@ class Call:
 
     def _record(self, request: Any, identity: str, error: ServingError | None, microseconds: float) -> None:
         model = "" if request is None else self._method.model(request)
-        code, message = (error.code, error.message) if error else (Code.OK, "")
         if self._method.counted:
-            self._metrics.request(model, self._method.api, ENTRYPOINT, code.name, microseconds)
-        access.log_request(identity, ENTRYPOINT, self._method.api, model, code, microseconds / 1000, message)
+            status = error.code if error else Code.OK
+            self._metrics.request(model, self._method.api, ENTRYPOINT, status.name, microseconds)
+        access.log_request(identity, ENTRYPOINT, self._method.api, model, microseconds / 1000, error)
 
 
 def details(message: str) -> str:

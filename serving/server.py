@@ -44,6 +44,7 @@ class Server:
                 Code.INVALID_ARGUMENT, "received neither port, grpc_socket_path nor rest_api_port, expected one of them"
             )
         self.settings = settings
+        access.log_answered(settings.access_log)
         self.metrics = Metrics()
         self.metrics_path = metrics_path(settings)
         self.token = access.read_token(settings.bearer_token_file) if settings.bearer_token_file else None

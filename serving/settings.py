@@ -93,6 +93,7 @@ class ServerSettings(BaseModel):
         bearer_token_file: Holds the token that every request must bring as `Authorization: Bearer ...`.
         max_request_bytes: Largest request in bytes, after inflating; also how much one of its tensors may take.
         max_concurrent_requests: How many gRPC requests may wait or run at a time; more are refused.
+        access_log: Whether answered requests are logged, a line each; refused ones always are.
         drain_timeout_seconds: How long requests in flight may take to finish once the server is told to stop.
     """
 
@@ -132,4 +133,5 @@ class ServerSettings(BaseModel):
     bearer_token_file: Path | None = None
     max_request_bytes: int = Field(64 * 2**20, gt=0)
     max_concurrent_requests: int = Field(1024, gt=0)
+    access_log: bool = False
     drain_timeout_seconds: float = Field(30, ge=0)
