@@ -84,8 +84,11 @@ def from_tensorflow(error: tf.errors.OpError) -> ServingError:
     Returns:
         The error with TensorFlow's code, and its message without names of nodes and stack traces.
     """
-    message = error.message or type(error).__name__
+    return ServingError(Code.of_number(error.error_code), clean(error.message or type(error).__name__))
+
+
+def clean(message: str) -> str:
+    """A message of TensorFlow's runtime without names of nodes and stack traces; of several errors, the first."""
     if (several := FIRST_ROOT.match(message)) is not None:
         message = several[1]
-    message = WHERE_AFTER.sub("", WHERE_BEFORE.sub("", message))
-    return ServingError(Code.of_number(error.error_code), message.strip())
+    return WHERE_AFTER.sub("", WHERE_BEFORE.sub("", message)).strip()

@@ -19,7 +19,7 @@ from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework.ops import dismantle_graph
 from tensorflow.python.saved_model.loader_impl import SavedModelLoader
 
-from serving.errors import Code, ServingError, from_tensorflow
+from serving.errors import Code, ServingError, clean, from_tensorflow
 from serving.signatures import Arrays, Signature, TensorSpec, check_inputs, check_outputs, fitting, signatures
 from serving.warm_up import replay
 
@@ -84,6 +84,10 @@ class Servable:
             # An array of objects holds neither bytes nor str: TensorFlow calls that an error of its own.
             foreign = refusal.code is Code.INTERNAL and refusal.message.startswith("Unsupported object type")
             raise (ServingError(Code.INVALID_ARGUMENT, refusal.message) if foreign else refusal) from error
+        except UnicodeDecodeError as error:
+            # The runtime's message quotes what the client sent, which is no text; the status itself is lost.
+            message = clean(bytes(error.object).decode("utf-8", "replace"))
+            raise ServingError(Code.INVALID_ARGUMENT, message) from error
 
     def signature(self, name: str) -> Signature:
         """Returns the signature of that name.
@@ -124,7 +128,7 @@ class Servable:
             values = pywrap_tf_session.TF_SessionRun_wrapper(self._session._session, buffer, feeds, fetches, [], None)
         finally:
             pywrap_tf_session.TF_DeleteBuffer(buffer)
-        return list(values)
+        return [_array(value) for value in values]
 
 
 def load(
@@ -188,6 +192,11 @@ def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) ->
     kept = MetaGraphDef(signature_def=meta_graph.signature_def)
     kept.meta_info_def.tags.extend(meta_graph.meta_info_def.tags)
     return kept
+
+
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    """A value of the runtime as an array: a scalar comes bare, and `np.asarray` would cut trailing zeros."""
+    return np.array(value, object) if isinstance(value, bytes) else np.asarray(value)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -35,6 +35,10 @@ class Arithmetic(tf.Module):
     def upper(self, words: Any) -> dict[str, Any]:
         return {"upper": tf.strings.upper(words)}
 
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "words")])
+    def number(self, words: Any) -> dict[str, Any]:
+        return {"number": tf.strings.to_number(words)}
+
     def _x(self, serialized: Any) -> Any:
         return tf.io.parse_example(serialized, {"x": tf.io.FixedLenFeature([], tf.float32)})["x"]
 
@@ -43,7 +47,7 @@ def save(base_path: Path, version: int = 1) -> Path:
     """Writes the version under `base_path` and returns its folder."""
     module = Arithmetic(SCALE[version])
     path = base_path / str(version)
-    signatures = {name: getattr(module, name) for name in ("regress", "classify", "upper")}
+    signatures = {name: getattr(module, name) for name in ("regress", "classify", "upper", "number")}
     tf.saved_model.save(module, str(path), signatures={"serving_default": module.predict, **signatures})
     return path
 

@@ -121,6 +121,21 @@ def test_predict_takes_and_gives_strings(predictions: Any) -> None:
     assert list(predictions.Predict(request).outputs["upper"].string_val) == [b"A\xff", b"B"]
 
 
+def test_a_scalar_string_goes_and_comes(predictions: Any) -> None:
+    request = predict_pb2.PredictRequest(model_spec={"name": "arithmetic", "signature_name": "upper"})
+    request.inputs["words"].CopyFrom(tf.make_tensor_proto(b"a\x00"))
+    found = predictions.Predict(request).outputs["upper"]
+    assert list(found.string_val) == [b"A\x00"]
+    assert not found.tensor_shape.dim
+
+
+def test_an_error_that_quotes_bytes_which_are_no_text_is_the_clients_fault(predictions: Any) -> None:
+    request = predict_pb2.PredictRequest(model_spec={"name": "arithmetic", "signature_name": "number"})
+    request.inputs["words"].CopyFrom(tf.make_tensor_proto([b"\xea"]))
+    code, text = refusal(predictions.Predict, request)
+    assert (code, text) == (StatusCode.INVALID_ARGUMENT, "StringToNumberOp could not correctly convert string: \ufffd")
+
+
 def test_predict_refuses_what_tensorflow_serving_refuses(predictions: Any) -> None:
     call = predictions.Predict
     assert refusal(call, predict_pb2.PredictRequest()) == MISSING_MODEL_SPEC
