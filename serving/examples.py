@@ -1,4 +1,4 @@
-"""Classify and regress over JSON: objects as tf.Examples, results as JSON (util/json_tensor.cc of TF Serving 2.16.1)."""
+"""Classify and regress over JSON: objects as tf.Examples, results as JSON (TF Serving's util/json_tensor.cc)."""
 
 from __future__ import annotations
 

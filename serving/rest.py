@@ -48,7 +48,7 @@ class BodyTooLargeError(Exception):
 
 
 class Pace:
-    """How long the requests of each path took lately: the least of the last few, which waits for the GIL spoil least."""
+    """How quick the requests of each path were lately: the least of a few, which waiting for the GIL spoils least."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, deque[float]] = {}
@@ -112,14 +112,14 @@ class RestServer:
         try:
             return asyncio.run_coroutine_threadsafe(self._open(host, port), self._loop).result()
         except OSError as error:
-            self.stop(0)
+            self.stop()
             raise ServingError(
                 Code.UNAVAILABLE, f"REST cannot listen on {host}:{port}: {error.strerror}: is it taken?"
             ) from error
 
-    def stop(self, timeout: float) -> None:
-        """Takes no more requests; returns when those in flight are answered, or after `timeout` seconds."""
-        asyncio.run_coroutine_threadsafe(self._close(timeout), self._loop).result()
+    def stop(self) -> None:
+        """Takes no more requests; returns when those in flight are answered, or `drain_timeout_seconds` are over."""
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -128,14 +128,13 @@ class RestServer:
     async def _open(self, host: str, port: int) -> int:
         # Inflating is ours, for its size has to be bounded.
         server = web.Server(self._handle, auto_decompress=False, access_log=None)
-        self._runner = web.ServerRunner(server)
+        self._runner = web.ServerRunner(server, shutdown_timeout=self._settings.drain_timeout_seconds)
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, ssl_context=self._context).start()
         return int(self._runner.addresses[0][1])
 
-    async def _close(self, timeout: float) -> None:
+    async def _close(self) -> None:
         if self._runner is not None:
-            self._runner.shutdown_timeout = timeout
             await self._runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:

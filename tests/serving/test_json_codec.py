@@ -217,7 +217,8 @@ def test_whatever_is_sent_is_taken_or_refused(body: bytes, dtype: str) -> None:
     try:
         found = inputs(body, x=dtype)
     except ServingError as error:
-        assert error.code is Code.INVALID_ARGUMENT
+        refused_as = error.code
+        assert refused_as is Code.INVALID_ARGUMENT
     else:
         assert found["x"].dtype == (object if dtype == "string" else np.dtype(dtype))
 

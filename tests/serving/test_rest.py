@@ -76,7 +76,7 @@ def started(base_path: Path, token: str | None = None, **settings: Any) -> Itera
     api = RestApi(manager, ProtoHandlers(manager, metrics, given.max_request_bytes), metrics)
     server = RestServer(given, api, metrics, manager.ready, token, PAGE)
     yield Rest(server.start(), metrics)
-    server.stop(1)
+    server.stop()
     manager.stop()
 
 
@@ -258,7 +258,7 @@ def test_the_queue_is_bounded_and_stopping_waits(base_path: Path) -> None:
     assert api.asked.wait(30)
     assert rest.post(PREDICT, {}).status == 503
     assert (rest.get("/livez").status, rest.get("/readyz").status) == (200, 503)
-    stopping = threading.Thread(target=server.stop, args=(30,))
+    stopping = threading.Thread(target=server.stop)
     stopping.start()
     api.go.set()
     for thread in (first, stopping):
