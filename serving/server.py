@@ -14,6 +14,8 @@ from serving.manager import Manager
 from serving.metrics import DEFAULT_PATH, Metrics
 from serving.proto_handlers import ProtoHandlers
 from serving.protos import MonitoringConfig
+from serving.rest import RestServer
+from serving.rest_api import RestApi
 from serving.settings import ServerSettings
 
 UNIX = "unix:"
@@ -57,8 +59,9 @@ class Server:
         others = [health.health(self.ready)] if settings.enable_grpc_healthcheck_service else []
         if settings.enable_grpc_reflection:
             others.append(health.reflection())
-        handlers = ProtoHandlers(self.manager, self.metrics, settings.max_request_bytes)
-        self._grpc = grpc_services.make_server(settings, handlers, self.metrics, self.token, others)
+        self._rest: RestServer | None = None
+        self._handlers = ProtoHandlers(self.manager, self.metrics, settings.max_request_bytes)
+        self._grpc = grpc_services.make_server(settings, self._handlers, self.metrics, self.token, others)
 
     def ready(self) -> bool:
         """Whether requests are answered: every model is there, and the server is not being stopped."""
@@ -92,7 +95,10 @@ class Server:
         """Takes no more requests, answers those in flight (for `drain_timeout_seconds` at most), unloads the models."""
         self._stop.set()
         patience = self.settings.drain_timeout_seconds
-        self._grpc.stop(patience).wait()
+        grpc_stopped = self._grpc.stop(patience)
+        if self._rest is not None:
+            self._rest.stop()
+        grpc_stopped.wait()
         if not self.manager.stop(patience):
             log.warning("Some requests were not answered within %g seconds.", patience)
 
@@ -112,6 +118,16 @@ class Server:
         if self.settings.grpc_socket_path:
             self._bind(f"{UNIX}{self.settings.grpc_socket_path}")
         self._grpc.start()
+        if self.settings.rest_api_port:
+            self._open_rest()
+
+    def _open_rest(self) -> None:
+        api = RestApi(self.manager, self._handlers, self.metrics)
+        rest = RestServer(
+            self.settings, api, self.metrics, self.ready, self.token, self.metrics_path, self._rest_context
+        )
+        self.rest_api_port = rest.start()
+        self._rest = rest
 
     def _bind(self, address: str) -> int:
         try:

@@ -1,0 +1,248 @@
+"""REST over HTTP/1.1: an event loop in a thread of its own that reads, guards and sends; `rest_api` answers.
+
+A model that answers in less than a millisecond runs on the event loop, for handing it to a thread would take longer
+than it does; others run in a pool, so that they hold up nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import ssl
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from aiohttp import web
+
+from serving import access, rest_api
+from serving.errors import Code, ServingError
+from serving.metrics import Metrics
+from serving.rest_api import Answer, RestApi, refusal
+from serving.settings import ServerSettings
+
+ENTRY_POINT = "REST"
+ALIVE, READY = "/livez", "/readyz"
+ORIGIN = re.compile("https?://")
+CORS_HEADERS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "POST, GET",
+    "Access-Control-Allow-Headers": "Content-Type",
+}
+NOT_FOUND = "<HTML><HEAD>\n<TITLE>404 Not Found</TITLE>\n</HEAD><BODY>\n<H1>Not Found</H1>\n</BODY></HTML>\n"
+GZIP = 31
+QUICK_SECONDS = 1e-3
+QUICK_BYTES = 16 * 1024
+REMEMBERED = 8
+MAX_PATHS = 1000
+log = logging.getLogger(__name__)
+
+
+class BodyTooLargeError(Exception):
+    """A body that is larger than the server takes, as sent or inflated."""
+
+
+class Pace:
+    """How quick the requests of each path were lately: the least of a few, which waiting for the GIL spoils least."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, deque[float]] = {}
+
+    def add(self, path: str, seconds: float) -> None:
+        """Remembers how long a request took."""
+        if path in self._seconds or len(self._seconds) < MAX_PATHS:
+            self._seconds.setdefault(path, deque(maxlen=REMEMBERED)).append(seconds)
+
+    def is_quick(self, path: str) -> bool:
+        """Whether a request of this path will not hold up others."""
+        seconds = self._seconds.get(path)
+        return seconds is not None and min(seconds) < QUICK_SECONDS
+
+
+class RestServer:
+    """The REST port.
+
+    Args:
+        settings: The server's settings.
+        api: Answers what lies below `/v1/`.
+        metrics: What is counted.
+        ready: Whether the server answers predictions.
+        token: What clients must send as `Authorization: Bearer …`, or None.
+        metrics_path: Where to show the metrics, or None.
+        context: TLS, or None for plain HTTP.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        api: RestApi,
+        metrics: Metrics,
+        ready: Callable[[], bool],
+        token: str | None = None,
+        metrics_path: str | None = None,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._settings = settings
+        self._api = api
+        self._metrics = metrics
+        self._ready = ready
+        self._token = token
+        self._metrics_path = metrics_path
+        self._context = context
+        self._pace = Pace()
+        self._in_pool = 0
+        self._pool = ThreadPoolExecutor(4 * (os.cpu_count() or 1), thread_name_prefix="rest")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="rest", daemon=True)
+        self._runner: web.ServerRunner | None = None
+
+    def start(self) -> int:
+        """Opens the port and returns its number.
+
+        Raises:
+            ServingError: UNAVAILABLE, the port is taken.
+        """
+        self._thread.start()
+        host, port = self._settings.host, self._settings.rest_api_port
+        try:
+            return asyncio.run_coroutine_threadsafe(self._open(host, port), self._loop).result()
+        except OSError as error:
+            self.stop()
+            raise ServingError(
+                Code.UNAVAILABLE, f"REST cannot listen on {host}:{port}: {error.strerror}: is it taken?"
+            ) from error
+
+    def stop(self) -> None:
+        """Takes no more requests; returns when those in flight are answered, or `drain_timeout_seconds` are over."""
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _open(self, host: str, port: int) -> int:
+        # Inflating is ours, for its size has to be bounded.
+        server = web.Server(self._handle, auto_decompress=False, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=self._settings.drain_timeout_seconds)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, host, port, ssl_context=self._context).start()
+        return int(self._runner.addresses[0][1])
+
+    async def _close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        path = request.raw_path.partition("?")[0]
+        if not path.lower().startswith("/v1/"):
+            return self._beside(request, path)
+        started = time.perf_counter()
+        identity = access.request_id(request.headers.get(access.REQUEST_ID_HEADER))
+        self._metrics.in_flight.add((ENTRY_POINT,), 1)
+        status: int | None = None
+        try:
+            access.authorize(request.headers.get(access.AUTHORIZATION_HEADER), self._token)
+            answer = await self._answer(request, path)
+        except ServingError as error:
+            answer = refusal(error)
+        except BodyTooLargeError as error:
+            answer, status = refusal(ServingError(Code.RESOURCE_EXHAUSTED, str(error))), 413
+        finally:
+            self._metrics.in_flight.add((ENTRY_POINT,), -1)
+        seconds = time.perf_counter() - started
+        self._metrics.request(answer.model, answer.api, ENTRY_POINT, answer.code.name, seconds * 1e6)
+        access.log_request(identity, ENTRY_POINT, answer.api, answer.model, answer.code, seconds * 1e3, answer.message)
+        return self._response(answer, identity, status)
+
+    def _beside(self, request: web.BaseRequest, path: str) -> web.Response:
+        if path == ALIVE:
+            return web.Response(text="ok\n")
+        if path == READY:
+            ready = self._ready()
+            return web.Response(text="ok\n" if ready else "not ready\n", status=200 if ready else 503)
+        if path == self._metrics_path:
+            try:
+                access.authorize(request.headers.get(access.AUTHORIZATION_HEADER), self._token)
+            except ServingError as error:
+                return web.Response(text=error.message + "\n", status=error.code.http_status)
+            return web.Response(text=self._metrics.page())
+        return web.Response(text=NOT_FOUND, status=404, content_type="text/html")
+
+    def _response(self, answer: Answer, identity: str, status: int | None) -> web.Response:
+        headers = {access.REQUEST_ID_HEADER: identity}
+        if answer.body:
+            headers["Content-Type"] = rest_api.JSON
+        if self._settings.rest_api_enable_cors_support:
+            headers.update(CORS_HEADERS)
+        if answer.code is Code.UNAUTHENTICATED:
+            headers["WWW-Authenticate"] = "Bearer"
+        return web.Response(body=answer.body, status=status or answer.code.http_status, headers=headers)
+
+    async def _answer(self, request: web.BaseRequest, path: str) -> Answer:
+        deadline = time.monotonic() + self._settings.rest_api_timeout_in_ms / 1000
+        if request.method == "OPTIONS":
+            asked = ORIGIN.search(request.headers.get("Origin", ""))
+            message = "" if asked else "Origin header is missing in CORS preflight"
+            return Answer(Code.OK if asked else Code.FAILED_PRECONDITION, b"", message=message)
+        body = await self._body(request, deadline)
+        if len(body) <= QUICK_BYTES and self._pace.is_quick(path):
+            return self._timed(request.method, path, body, deadline)
+        if self._in_pool >= self._settings.max_concurrent_requests:
+            raise ServingError(Code.UNAVAILABLE, "The server has too many requests waiting; try again later.")
+        self._in_pool += 1
+        try:
+            return await self._loop.run_in_executor(self._pool, self._timed, request.method, path, body, deadline)
+        finally:
+            self._in_pool -= 1
+
+    def _timed(self, method: str, path: str, body: bytes, deadline: float) -> Answer:
+        started = time.perf_counter()
+        answer = self._api.answer(method, path, body, deadline)
+        if answer.code is Code.OK and len(body) <= QUICK_BYTES:
+            self._pace.add(path, time.perf_counter() - started)
+        return answer
+
+    async def _body(self, request: web.BaseRequest, deadline: float) -> bytes:
+        if not request.body_exists:
+            return b""
+        limit = self._settings.max_request_bytes
+        if (request.content_length or 0) > limit:
+            raise BodyTooLargeError(f"received a body of {request.content_length} bytes, expected at most {limit}")
+        if request.content.is_eof() and request.content_length is not None:
+            body = request.content.read_nowait()
+        else:
+            try:
+                body = await asyncio.wait_for(_read(request, limit), deadline - time.monotonic())
+            except asyncio.TimeoutError as error:
+                raise ServingError(Code.DEADLINE_EXCEEDED, "The request's body did not arrive in time.") from error
+        if "gzip" in request.headers.get("Content-Encoding", "").lower():
+            return await self._loop.run_in_executor(self._pool, _inflate, body, limit)
+        return body
+
+
+async def _read(request: web.BaseRequest, limit: int) -> bytes:
+    parts, size = [], 0
+    async for part in request.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise BodyTooLargeError(f"received a body of more than {limit} bytes, expected at most {limit}")
+    return b"".join(parts)
+
+
+def _inflate(body: bytes, limit: int) -> bytes:
+    inflater = zlib.decompressobj(GZIP)
+    try:
+        inflated = inflater.decompress(body, limit + 1)
+    except zlib.error as error:
+        raise ServingError(Code.INVALID_ARGUMENT, f"The body is not gzip: {error}") from error
+    if len(inflated) > limit:
+        raise BodyTooLargeError(f"received a body of more than {limit} bytes when inflated, expected at most {limit}")
+    if not inflater.eof:
+        raise ServingError(Code.INVALID_ARGUMENT, "The body is not gzip: it ends too early")
+    return inflated

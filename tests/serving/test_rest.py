@@ -1,0 +1,288 @@
+"""The REST port, asked over loopback with plain HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import arithmetic_model
+import pytest
+import server_helpers
+
+from serving.errors import Code, ServingError
+from serving.manager import Manager
+from serving.metrics import Metrics
+from serving.proto_handlers import ProtoHandlers
+from serving.rest import Pace, RestServer
+from serving.rest_api import RestApi
+
+MODEL = "/v1/models/arithmetic"
+PREDICT = f"{MODEL}:predict"
+TOKEN = "s3cret"  # noqa: S105 - a test's
+PAGE = "/metrics"
+
+
+@dataclass
+class Reply:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> str:
+        assert self.json.keys() == {"error"}
+        return str(self.json["error"])
+
+
+@dataclass
+class Rest:
+    """A running server's REST port."""
+
+    port: int
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
+        connection = http.client.HTTPConnection(server_helpers.HOST, self.port, timeout=30)
+        raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request(method, path, raw, headers or {})
+        response = connection.getresponse()
+        reply = Reply(response.status, {key.lower(): value for key, value in response.getheaders()}, response.read())
+        connection.close()
+        return reply
+
+    def post(self, path: str, body: Any, **headers: str) -> Reply:
+        return self.ask("POST", path, body, {key.replace("_", "-"): value for key, value in headers.items()})
+
+    def get(self, path: str, **headers: str) -> Reply:
+        return self.ask("GET", path, None, headers)
+
+
+def started(base_path: Path, token: str | None = None, **settings: Any) -> Iterator[Rest]:
+    given = server_helpers.settings(base_path, **({"max_request_bytes": 1 << 16} | settings))
+    manager, metrics = Manager(given), Metrics()
+    manager.start()
+    api = RestApi(manager, ProtoHandlers(manager, metrics, given.max_request_bytes), metrics)
+    server = RestServer(given, api, metrics, manager.ready, token, PAGE)
+    yield Rest(server.start(), metrics)
+    server.stop()
+    manager.stop()
+
+
+@pytest.fixture(scope="module")
+def base_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base_path = tmp_path_factory.mktemp("arithmetic")
+    arithmetic_model.save(base_path)
+    return base_path
+
+
+@pytest.fixture(scope="module")
+def rest(base_path: Path) -> Iterator[Rest]:
+    yield from started(base_path)
+
+
+@pytest.fixture(scope="module")
+def guarded(base_path: Path) -> Iterator[Rest]:
+    yield from started(base_path, TOKEN, rest_api_enable_cors_support=True)
+
+
+def test_predict_by_rows(rest: Rest) -> None:
+    reply = rest.post(PREDICT, {"instances": [1, 2.5]})
+    assert reply.status == 200
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.json == {"predictions": [{"negative": -1.0, "y": 2.5}, {"negative": -2.5, "y": 3.25}]}
+
+
+def test_predict_by_columns_by_name_version_and_case(rest: Rest) -> None:
+    for path in (PREDICT, f"{MODEL}/versions/1:predict", "/V1/Models/arithm%65tic:predict?query"):
+        reply = rest.post(path, {"inputs": [4]})
+        assert (reply.status, reply.json) == (200, {"outputs": {"negative": [-4.0], "y": [4.0]}})
+    reply = rest.post(PREDICT, {"signature_name": "upper", "instances": [{"b64": "YQ=="}, "é"]})
+    assert reply.json == {"predictions": ["A", "é"]}
+
+
+def test_classify_and_regress(rest: Rest) -> None:
+    examples = [{"x": 0.25}, {"x": [1.0]}]
+    reply = rest.post(f"{MODEL}:classify", {"signature_name": "classify", "examples": examples})
+    assert reply.json == {"results": [[["small", 0.75], ["large", 0.25]], [["small", 0.0], ["large", 1.0]]]}
+    reply = rest.post(f"{MODEL}:regress", {"signature_name": "regress", "context": {"x": 2.0}, "examples": [{}, {}]})
+    assert reply.json == {"results": [3.0, 3.0]}
+
+
+REFUSED = [
+    (PREDICT, b"{", 400, "JSON Parse error: "),
+    ("/v1/models/other:predict", b"{", 400, "JSON Parse error: "),
+    ("/v1/models/other:predict", {"inputs": 1}, 404, "Servable not found for request: Latest(other)"),
+    (f"{MODEL}/versions/7:predict", {"inputs": 1}, 404, "Servable not found for request: Specific(arithmetic, 7)"),
+    (f"{MODEL}/labels/no:predict", {"inputs": 1}, 400, "Unrecognized servable version label: no"),
+    (f"{MODEL}/versions/{2**63}:predict", {"inputs": 1}, 400, f"Failed to convert version: {2**63} to numeric."),
+    (PREDICT, {"inputs": 1, "signature_name": "no"}, 400, 'Serving signature name: "no" not found in signature def'),
+    (PREDICT, {"inputs": ["a"]}, 400, 'JSON Value: "a" Type: String is not of expected type: float'),
+    (f"{MODEL}:PREDICT", {"inputs": 1}, 400, f"Malformed request: POST {MODEL}:PREDICT"),
+    (f"{MODEL}:other", {"inputs": 1}, 400, f"Malformed request: POST {MODEL}:other"),
+    (f"{MODEL}:classify", {"examples": [{"x": 1.0}]}, 400, "No classification inputs found in SignatureDef"),
+    (f"{MODEL}:regress", {"examples": [{}], "signature_name": "classify"}, 400, "Expected one output Tensor."),
+    (f"{MODEL}:regress", {"examples": []}, 400, "'examples' value is an empty array"),
+    (f"{MODEL}:regress", {"examples": 1}, 400, "Expecting 'examples' value to be an list/array"),
+    (f"{MODEL}:regress", {}, 400, "When method is classify, key 'examples' is expected and was not found"),
+    (f"{MODEL}:regress", {"examples": [1]}, 400, "Example must be JSON object but got JSON Number"),
+    (f"{MODEL}:regress", {"examples": [{"x": [[1]]}]}, 400, "has element with unexpected JSON type: Array"),
+    (f"{MODEL}:regress", {"examples": [{"x": [1, 2.0]}]}, 400, "Unexpected element type in feature: x expecting type"),
+    (f"{MODEL}:regress", {"examples": [{"x": 2}], "signature_name": "regress"}, 400, "Data types don't match"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "status", "text"), REFUSED)
+def test_refused(rest: Rest, path: str, body: Any, status: int, text: str) -> None:
+    reply = rest.post(path, body)
+    assert (reply.status, text in reply.error, "Traceback" in reply.error) == (status, True, False), reply.body
+
+
+def test_status(rest: Rest) -> None:
+    expected = [{"version": "1", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}]
+    for path in (MODEL, f"{MODEL}/versions/1"):
+        assert rest.get(path).json == {"model_version_status": expected}
+    reply = rest.get(f"{MODEL}/versions/2")
+    assert (reply.status, reply.error) == (404, "Could not find version 2 of model arithmetic")
+    assert (rest.get("/v1/models").status, rest.get("/v1/models").error) == (400, "Missing model name in request.")
+
+
+def test_metadata(rest: Rest) -> None:
+    reply = rest.get(f"{MODEL}/metadata").json
+    assert reply["model_spec"] == {"name": "arithmetic", "signature_name": "", "version": "1"}
+    signature = reply["metadata"]["signature_def"]["signature_def"]["serving_default"]
+    assert signature["defaults"] == {}
+    assert signature["inputs"]["x"]["dtype"] == "DT_FLOAT"
+    assert signature["inputs"]["x"]["tensor_shape"] == {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False}
+
+
+def test_other_paths_and_methods(rest: Rest) -> None:
+    reply = rest.get("/")
+    assert (reply.status, reply.headers["content-type"].partition(";")[0]) == (404, "text/html")
+    assert b"<H1>Not Found</H1>" in reply.body
+    reply = rest.ask("DELETE", MODEL)
+    assert (reply.status, reply.error) == (400, f"Malformed request: DELETE {MODEL}")
+    assert [rest.get(path).status for path in ("/livez", "/readyz")] == [200, 200]
+
+
+def test_options(rest: Rest, guarded: Rest) -> None:
+    reply = rest.ask("OPTIONS", PREDICT)
+    assert (reply.status, reply.body) == (400, b"")
+    reply = rest.ask("OPTIONS", PREDICT, headers={"Origin": "https://a.example"})
+    assert (reply.status, "access-control-allow-origin" in reply.headers) == (200, False)
+    reply = guarded.get(MODEL)
+    assert reply.headers["access-control-allow-origin"] == "*"
+    assert reply.headers["access-control-allow-methods"] == "POST, GET"
+    assert reply.headers["access-control-allow-headers"] == "Content-Type"
+
+
+def test_token(guarded: Rest) -> None:
+    for path in (MODEL, PAGE):
+        assert guarded.get(path).status == 401
+        assert guarded.get(path, Authorization=f"Bearer {TOKEN}").status == 200
+    assert guarded.get("/livez").status == 200
+
+
+def test_compressed(rest: Rest) -> None:
+    body = gzip.compress(b'{"inputs": [4]}')
+    assert rest.post(PREDICT, body, Content_Encoding="gzip").json["outputs"]["y"] == [4.0]
+    for broken in (b"no", body[:-9]):
+        reply = rest.post(PREDICT, broken, Content_Encoding="gzip")
+        assert (reply.status, reply.error.startswith("The body is not gzip: ")) == (400, True)
+
+
+def test_bodies_are_bounded(rest: Rest) -> None:
+    large = b" " * ((1 << 16) + 1)
+    assert rest.post(PREDICT, large).status == 413
+    reply = rest.post(PREDICT, gzip.compress(large), Content_Encoding="gzip")
+    assert (reply.status, "when inflated" in reply.error) == (413, True)
+
+
+def test_deep_nesting_is_refused(rest: Rest) -> None:
+    assert rest.post(PREDICT, b'{"inputs": ' + b"[" * 50_000).status == 400
+    assert rest.post(PREDICT, b'{"inputs": [NaN, ' + b"[" * 50_000).status == 400
+
+
+def test_request_ids_and_metrics(rest: Rest) -> None:
+    reply = rest.post(PREDICT, {"inputs": [1]}, X_Request_Id="mine")
+    assert reply.headers["x-request-id"] == "mine"
+    assert rest.metrics.request_count.value(("arithmetic", "OK")) > 0
+    assert rest.metrics.request_latency.count(("arithmetic", "predict", "REST")) > 0
+    assert rest.metrics.in_flight.value(("REST",)) == 0
+    assert ":tensorflow:serving:request_count{" in rest.get(PAGE).body.decode()
+
+
+def test_a_taken_port_is_refused(rest: Rest, base_path: Path) -> None:
+    given = server_helpers.settings(base_path, rest_api_port=rest.port)
+    server = RestServer(given, NoApi(), Metrics(), lambda: True)  # type: ignore[arg-type]
+    with pytest.raises(ServingError, match=f"cannot listen on .*:{rest.port}") as caught:
+        server.start()
+    assert caught.value.code is Code.UNAVAILABLE
+
+
+class NoApi:
+    """Answers nothing."""
+
+
+class Waiting:
+    """An API that answers when told to."""
+
+    def __init__(self) -> None:
+        self.go, self.asked = threading.Event(), threading.Event()
+
+    def answer(self, *_: Any) -> Any:
+        self.asked.set()
+        assert self.go.wait(30)
+        raise ServingError(Code.ABORTED, "told to")
+
+
+def test_the_queue_is_bounded_and_stopping_waits(base_path: Path) -> None:
+    api = Waiting()
+    given = server_helpers.settings(base_path, max_concurrent_requests=1)
+    server = RestServer(given, api, Metrics(), lambda: False)  # type: ignore[arg-type]
+    rest = Rest(server.start())
+    replies: list[Reply] = []
+    first = threading.Thread(target=lambda: replies.append(rest.post(PREDICT, {})))
+    first.start()
+    assert api.asked.wait(30)
+    assert rest.post(PREDICT, {}).status == 503
+    assert (rest.get("/livez").status, rest.get("/readyz").status) == (200, 503)
+    stopping = threading.Thread(target=server.stop)
+    stopping.start()
+    api.go.set()
+    for thread in (first, stopping):
+        thread.join(30)
+    assert [reply.error for reply in replies] == ["told to"]
+
+
+def test_deadline(base_path: Path) -> None:
+    given = server_helpers.settings(base_path)
+    manager, metrics = Manager(given), Metrics()
+    manager.start()
+    api = RestApi(manager, ProtoHandlers(manager, metrics, 1 << 20), metrics)
+    answer = api.answer("POST", PREDICT, b'{"inputs": [1]}', deadline=0)
+    manager.stop()
+    assert (answer.code, answer.model, answer.api) == (Code.DEADLINE_EXCEEDED, "arithmetic", "predict")
+
+
+def test_pace() -> None:
+    pace = Pace()
+    assert not pace.is_quick("a")
+    pace.add("a", 0.01)
+    assert not pace.is_quick("a")
+    pace.add("a", 0.0001)
+    assert pace.is_quick("a")
+    for _ in range(8):
+        pace.add("a", 0.01)
+    assert not pace.is_quick("a")
