@@ -156,7 +156,8 @@ class RestServer:
             self._metrics.in_flight.add((ENTRY_POINT,), -1)
         seconds = time.perf_counter() - started
         self._metrics.request(answer.model, answer.api, ENTRY_POINT, answer.code.name, seconds * 1e6)
-        access.log_request(identity, ENTRY_POINT, answer.api, answer.model, answer.code, seconds * 1e3, answer.message)
+        refused = None if answer.code is Code.OK else ServingError(answer.code, answer.message)
+        access.log_request(identity, ENTRY_POINT, answer.api, answer.model, seconds * 1e3, refused)
         return self._response(answer, identity, status)
 
     def _beside(self, request: web.BaseRequest, path: str) -> web.Response:

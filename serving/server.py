@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from serving import access, grpc_services, health, tls
 from serving.errors import Code, ServingError
@@ -14,9 +15,10 @@ from serving.manager import Manager
 from serving.metrics import DEFAULT_PATH, Metrics
 from serving.proto_handlers import ProtoHandlers
 from serving.protos import MonitoringConfig
-from serving.rest import RestServer
-from serving.rest_api import RestApi
 from serving.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from serving.rest import RestServer
 
 UNIX = "unix:"
 log = logging.getLogger(__name__)
@@ -122,6 +124,10 @@ class Server:
             self._open_rest()
 
     def _open_rest(self) -> None:
+        # A server of gRPC alone does not load the HTTP library.
+        from serving.rest import RestServer
+        from serving.rest_api import RestApi
+
         api = RestApi(self.manager, self._handlers, self.metrics)
         rest = RestServer(
             self.settings, api, self.metrics, self.ready, self.token, self.metrics_path, self._rest_context
