@@ -139,7 +139,8 @@ class RestApi:
     def _status(self, request: ModelRequest) -> bytes:
         _check_named(request)
         response = self._handlers.model_status(GetModelStatusRequest(model_spec=_spec(request)))
-        return f"{MessageToJson(response, including_default_value_fields=True)}\n".encode()
+        text: str = MessageToJson(response, including_default_value_fields=True)
+        return f"{text}\n".encode()
 
     def _metadata(self, request: ModelRequest) -> bytes:
         _check_named(request)
