@@ -10,3 +10,5 @@ import os
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 # TensorFlow reports the absence of CUDA as errors; real failures reach Python as exceptions.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Several processes may share a GPU, and Beam's work comes before the training in the same one.
+os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")

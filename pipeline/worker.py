@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from components import processes
 from components.errors import MillraceError
 from components.settings import Settings
 from pipeline import environment as environments
@@ -64,7 +63,7 @@ def progress_path(run_folder: Path, node: str) -> Path:
 
 def main(request_path: str) -> None:
     """Runs the pipeline that the request describes; the exit code tells nothing but whether it came to its end."""
-    _die_with_parent()
+    processes.die_with(os.getppid())
     path = Path(request_path)
     os.environ[RUN_FOLDER_VARIABLE] = str(path.parent)
     with output_to(path.parent / WORKER_LOG):
@@ -154,18 +153,6 @@ def _user_lines(error: BaseException) -> list[str]:
                     found.append(shown)
         current = current.__cause__ or current.__context__
     return found
-
-
-def _die_with_parent() -> None:
-    """Ends this process when its parent is gone, so that a killed front end leaves nothing running behind."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 if __name__ == "__main__":

@@ -1,16 +1,143 @@
-"""Training in processes of its own."""
+"""Training in several processes of this machine, or as one task of a cluster that TF_CONFIG describes.
+
+The processes find each other by TF_CONFIG on loopback, as the tasks of a real cluster do over its network; where the
+environment has a TF_CONFIG already, nothing is started, for this process is one of those tasks.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import tensorflow as tf
+
+from components.trainer import callbacks, strategies, watching, worker_process
 from components.trainer.job import Job
 from components.trainer.settings import TrainerSettings
 
 
+def is_server() -> bool:
+    """Whether this task only serves a coordinator, as workers and parameter servers of `parameter_server` do."""
+    config = strategies.cluster_config()
+    return "ps" in config.get("cluster", {}) and config["task"]["type"] in ("worker", "ps")
+
+
+def serve() -> None:
+    """Serves the coordinator; does not return, for whoever started the task ends it when the coordinator is done."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    server = tf.distribute.Server(
+        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
+    )
+    server.join()
+
+
 def is_needed(settings: TrainerSettings) -> bool:
-    """Whether this training needs processes of its own."""
-    return False
+    """Whether this training needs processes of its own.
+
+    Besides the strategies of several processes these are trainings that change TensorFlow's devices, which can only be
+    done before TensorFlow uses any, and in a pipeline's process it already has.
+    """
+    if strategies.cluster_config():
+        return False
+    if settings.workers > 1 or settings.strategy == "parameter_server":
+        return True
+    gpus = tf.config.list_physical_devices("GPU")
+    rehearsal = not gpus and (settings.replicas or 1) > 1
+    return rehearsal or bool(gpus and settings.gpu_memory_limit_mb)
 
 
 def train(job: Job) -> None:
-    """Trains in processes of its own."""
-    raise NotImplementedError
+    """Trains in processes of its own, and returns when the chief has exported the model.
+
+    Raises:
+        TrainingError: One of the processes died; the others were ended.
+        MillraceError: What a process raised.
+    """
+    roles = _roles(job.settings)
+    shares = _divide(sorted(os.sched_getaffinity(0)), sum(kind == "worker" for kind, _ in roles))
+    logs = _log_prefix(job)
+    with tempfile.TemporaryDirectory(prefix="millrace-training-") as folder, ExitStack() as started:
+        addresses = _addresses(roles) if len(roles) > 1 else {}
+        workers = []
+        for kind, index in roles:
+            name = f"{kind}-{index}"
+            task = worker_process.Task(
+                job=job,
+                parent=os.getpid(),
+                cores=shares[index] if kind == "worker" else [],
+                failure_path=f"{folder}/{name}.failure.json",
+            )
+            task_path = Path(folder, f"{name}.json")
+            task_path.write_text(task.model_dump_json(), encoding="utf-8")
+            is_chief = (kind, index) == roles[0]
+            environment = _environment(addresses, kind, index, is_chief)
+            log = Path(f"{logs}{name}.log")
+            process = _start(task_path, environment, log)
+            workers.append(watching.Worker(name, process, log, Path(task.failure_path), is_chief))
+            started.callback(watching.end, process)
+        watching.watch(workers)
+
+
+def _roles(settings: TrainerSettings) -> list[tuple[str, int]]:
+    """The tasks' kinds and numbers, the chief's first."""
+    workers = [("worker", index) for index in range(settings.workers)]
+    if settings.strategy != "parameter_server":
+        return workers
+    return [("chief", 0), *workers, *(("ps", index) for index in range(settings.parameter_servers))]
+
+
+def _divide(cores: Sequence[int], num_workers: int) -> list[list[int]]:
+    """Each worker's part of the cores; empty lists, for all of them, where there are fewer cores than workers."""
+    if num_workers == 1 or len(cores) < num_workers:
+        return [[] for _ in range(num_workers)]
+    return [list(cores[index::num_workers]) for index in range(num_workers)]
+
+
+def _addresses(roles: Sequence[tuple[str, int]]) -> dict[str, list[str]]:
+    """A free port on loopback for each task, by kind."""
+    found: dict[str, list[str]] = {}
+    with ExitStack() as reserved:
+        # All are held at once, or two tasks could be given the same.
+        for kind, _ in roles:
+            listener = reserved.enter_context(socket.socket())
+            listener.bind(("127.0.0.1", 0))
+            found.setdefault(kind, []).append(f"127.0.0.1:{listener.getsockname()[1]}")
+    return found
+
+
+def _environment(addresses: dict[str, list[str]], kind: str, index: int, is_chief: bool) -> dict[str, str]:
+    """This process's environment, with what a task needs to find the others and the recipe."""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+    if addresses:
+        task = {"cluster": addresses, "task": {"type": kind, "index": index}}
+        environment[strategies.CONFIG_VARIABLE] = json.dumps(task)
+    if not is_chief:
+        environment.pop(callbacks.PROGRESS_VARIABLE, None)
+    return environment
+
+
+def _log_prefix(job: Job) -> str:
+    """Where the processes' logs go: beside the Trainer's log in a run, else with the training's other files."""
+    progress = os.environ.get(callbacks.PROGRESS_VARIABLE)
+    if progress:
+        return str(Path(progress).with_name(Path(progress).name.partition(".")[0] + "."))
+    Path(job.model_run_dir).mkdir(parents=True, exist_ok=True)
+    return f"{job.model_run_dir}/"
+
+
+def _start(task: Path, environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", worker_process.__name__, str(task)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )

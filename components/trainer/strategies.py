@@ -2,21 +2,135 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
 import tensorflow as tf
 
+from components.errors import TrainingError
 from components.trainer.settings import TrainerSettings
+
+CONFIG_VARIABLE = "TF_CONFIG"
+"""Names the environment variable with the cluster's tasks, and which of them this process is, as JSON."""
+
+
+def cluster_config() -> dict[str, Any]:
+    """What TF_CONFIG says; empty where there is none."""
+    found: dict[str, Any] = json.loads(os.environ.get(CONFIG_VARIABLE) or "{}")
+    return found
 
 
 def create(settings: TrainerSettings) -> tf.distribute.Strategy:
-    """Returns the strategy for this process."""
-    return tf.distribute.get_strategy()
+    """Returns the strategy for this process.
+
+    Raises:
+        TrainingError: The machine does not have what the settings want, or the batch cannot be shared out evenly.
+    """
+    kind = resolve(settings)
+    _configure_devices(kind, settings)
+    strategy = {
+        "one_device": lambda: tf.distribute.get_strategy(),
+        "mirrored": lambda: _mirrored(settings),
+        "multi_worker": lambda: _multi_worker(settings),
+        "parameter_server": _parameter_server,
+        "tpu": _tpu,
+    }[kind]()
+    replicas = strategy.num_replicas_in_sync
+    if settings.batch_size % replicas:
+        raise TrainingError(
+            f"trainer.batch_size is {settings.batch_size}, expected a multiple of the {replicas} replicas found.",
+            f"Set trainer.batch_size to {settings.batch_size // replicas * replicas or replicas}.",
+        )
+    return strategy
+
+
+def resolve(settings: TrainerSettings) -> str:
+    """The strategy's name, with `auto` resolved to what this machine or cluster has."""
+    if settings.strategy != "auto":
+        return settings.strategy
+    config = cluster_config()
+    if config:
+        return "parameter_server" if "ps" in config["cluster"] else "multi_worker"
+    if settings.workers > 1:
+        return "multi_worker"
+    if (settings.replicas or len(tf.config.list_physical_devices("GPU"))) > 1:
+        return "mirrored"
+    return "tpu" if tf.config.list_physical_devices("TPU") else "one_device"
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process is the one that writes results."""
-    return True
+    return bool(strategy.extended.should_checkpoint)
 
 
 def describe(strategy: tf.distribute.Strategy, policy: str) -> str:
-    """A few words for people."""
+    """A few words for people: the dtype policy, and over how many devices or workers the training is spread."""
+    tasks = cluster_config().get("cluster", {})
+    if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+        return f"{policy}, {_number(tasks['worker'], 'worker')}, {_number(tasks['ps'], 'parameter server')}"
+    replicas = strategy.num_replicas_in_sync
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return f"{policy}, {_number([*tasks.get('chief', []), *tasks.get('worker', ['this one'])], 'worker')}"
+    if isinstance(strategy, tf.distribute.MirroredStrategy):
+        return f"{policy}, mirrored on {replicas} devices"
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return f"{policy}, {replicas} TPU cores"
     return policy
+
+
+def _configure_devices(kind: str, settings: TrainerSettings) -> None:
+    """Cuts the devices as the settings say, which only a process can that has not used TensorFlow."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus and settings.gpu_memory_limit_mb:
+        for gpu in gpus:
+            limited = tf.config.LogicalDeviceConfiguration(memory_limit=settings.gpu_memory_limit_mb)
+            tf.config.set_logical_device_configuration(gpu, [limited])
+    if kind == "mirrored" and not gpus:
+        [cpu] = tf.config.list_physical_devices("CPU")
+        parts = [tf.config.LogicalDeviceConfiguration()] * (settings.replicas or 1)
+        tf.config.set_logical_device_configuration(cpu, parts)
+
+
+def _mirrored(settings: TrainerSettings) -> tf.distribute.Strategy:
+    gpus = tf.config.list_logical_devices("GPU")
+    devices = gpus or tf.config.list_logical_devices("CPU")
+    wanted = settings.replicas or len(devices)
+    if wanted > len(devices):
+        raise TrainingError(
+            f"trainer.replicas is {wanted}, but this machine has {len(gpus)} GPUs.",
+            f"Set trainer.replicas to at most {len(gpus)}.",
+        )
+    return tf.distribute.MirroredStrategy([device.name for device in devices[:wanted]])
+
+
+def _multi_worker(settings: TrainerSettings) -> tf.distribute.Strategy:
+    if settings.communication == "nccl" and not tf.config.list_physical_devices("GPU"):
+        raise TrainingError(
+            "trainer.communication is nccl, which reduces between GPUs, but this machine has none.",
+            "Set trainer.communication to ring or auto.",
+        )
+    communication = tf.distribute.experimental.CommunicationImplementation[settings.communication.upper()]
+    options = tf.distribute.experimental.CommunicationOptions(implementation=communication)
+    return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+
+def _parameter_server() -> tf.distribute.Strategy:
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    return tf.distribute.ParameterServerStrategy(resolver)
+
+
+def _tpu() -> tf.distribute.Strategy:
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect()
+    except (ValueError, tf.errors.NotFoundError) as error:
+        raise TrainingError(
+            f"trainer.strategy is tpu, but no TPU is found: {error}",
+            "Run where a TPU is, or set trainer.strategy to auto.",
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def _number(tasks: Sequence[str], name: str) -> str:
+    return f"{len(tasks)} {name}" + ("" if len(tasks) == 1 else "s")
