@@ -6,6 +6,7 @@
     │   ├── BadRowError      one row is malformed
     │   └── AnomalyError     the data gate: the data do not look like their schema
     ├── TrainingError        training cannot begin or went wrong
+    ├── ExportError          a trained model cannot be written in the form that was asked for
     └── NodeError            a node failed; carries which node, where its log is and how to go on
 
 Exceptions of TFX, Beam and TensorFlow are translated into this tree where they reach us, and kept as `__cause__`.
@@ -50,6 +51,10 @@ class AnomalyError(DataError):
 
 class TrainingError(MillraceError):
     """Training cannot begin or went wrong."""
+
+
+class ExportError(MillraceError):
+    """A trained model cannot be written in the form that was asked for."""
 
 
 class NodeError(MillraceError):

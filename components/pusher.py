@@ -24,6 +24,9 @@ from tfx.types import (
 from tfx.utils import path_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
+from components.tflite.artifacts import TFLiteModel
+from components.tflite.settings import MODEL_FILE
+
 STAGING_PREFIX = ".incoming-"
 """Folders of this name are pushes under way; TF Serving takes only folders with a number for a name."""
 
@@ -38,13 +41,14 @@ class PusherSpec(component_spec.ComponentSpec):
     INPUTS = {  # noqa: RUF012
         "model": component_spec.ChannelParameter(type=standard_artifacts.Model),
         "model_blessing": component_spec.ChannelParameter(type=standard_artifacts.ModelBlessing),
+        "tflite_model": component_spec.ChannelParameter(type=TFLiteModel, optional=True),
     }
     OUTPUTS = {"pushed_model": component_spec.ChannelParameter(type=standard_artifacts.PushedModel)}  # noqa: RUF012
     TYPE_ANNOTATION = system_executions.Deploy
 
 
 class Executor(base_executor.BaseExecutor):
-    """Copies a blessed SavedModel to `<base_directory>/<version>` by way of a rename."""
+    """Copies a blessed SavedModel, and with it a blessed TF Lite model, to `<base_directory>/<version>` by a rename."""
 
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """Pushes, or notes that the model was not blessed; TFX's own property names say which."""
@@ -56,7 +60,8 @@ class Executor(base_executor.BaseExecutor):
             return
         model = artifact_utils.get_single_instance(input_dict["model"])
         base = Path(exec_properties["base_directory"])
-        target = push(Path(path_utils.serving_model_path(model.uri)), base, exec_properties["keep_versions"])
+        serving = Path(path_utils.serving_model_path(model.uri))
+        target = push(serving, base, exec_properties["keep_versions"], _blessed_tflite_model(input_dict))
         pushed.set_int_custom_property("pushed", 1)
         pushed.set_string_custom_property("pushed_destination", str(target))
         pushed.set_string_custom_property("pushed_version", target.name)
@@ -64,14 +69,28 @@ class Executor(base_executor.BaseExecutor):
 
 
 class Pusher(base_component.BaseComponent):
-    """Pushes a blessed model to a folder that TF Serving watches."""
+    """Pushes a blessed model to a folder that TF Serving watches.
+
+    Args:
+        model: The SavedModel.
+        model_blessing: The Evaluator's verdict.
+        base_directory: The folder of the versions.
+        keep_versions: How many stay.
+        tflite_model: Pushed beside the SavedModel where it is blessed itself; None where there is none.
+    """
 
     SPEC_CLASS = PusherSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
 
     def __init__(
-        self, model: BaseChannel, model_blessing: BaseChannel, base_directory: str, keep_versions: int
+        self,
+        model: BaseChannel,
+        model_blessing: BaseChannel,
+        base_directory: str,
+        keep_versions: int,
+        tflite_model: BaseChannel | None = None,
     ) -> None:
+        tflite = {} if tflite_model is None else {"tflite_model": tflite_model}
         super().__init__(
             PusherSpec(
                 model=model,
@@ -79,8 +98,16 @@ class Pusher(base_component.BaseComponent):
                 base_directory=base_directory,
                 keep_versions=keep_versions,
                 pushed_model=Channel(type=standard_artifacts.PushedModel),
+                **tflite,
             )
         )
+
+
+def _blessed_tflite_model(input_dict: Artifacts) -> Path | None:
+    for tflite_model in input_dict.get("tflite_model", []):
+        if tflite_model.blessed:
+            return Path(tflite_model.uri, MODEL_FILE)
+    return None
 
 
 def versions(base: Path) -> list[int]:
@@ -90,8 +117,10 @@ def versions(base: Path) -> list[int]:
     return sorted(int(entry.name) for entry in base.iterdir() if entry.is_dir() and entry.name.isdigit())
 
 
-def push(model: Path, base: Path, keep_versions: int) -> Path:
+def push(model: Path, base: Path, keep_versions: int, tflite_model: Path | None = None) -> Path:
     """Copies `model` to a new version under `base`, and removes all but the newest `keep_versions`.
+
+    A TF Lite model goes with it as `model.tflite`, which TF Serving takes when run with `--prefer_tflite_model`.
 
     The copy is written beside the versions and renamed, so that a server which polls `base` never sees half a model.
 
@@ -103,6 +132,8 @@ def push(model: Path, base: Path, keep_versions: int) -> Path:
         shutil.rmtree(abandoned)
     staging = base / f"{STAGING_PREFIX}{uuid.uuid4().hex}"
     shutil.copytree(model, staging)
+    if tflite_model is not None:
+        shutil.copyfile(tflite_model, staging / MODEL_FILE)
     existing = versions(base)
     version = max(int(time.time()), existing[-1] + 1 if existing else 0)
     target = base / str(version)

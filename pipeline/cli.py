@@ -97,8 +97,9 @@ def run(
         force=force,
     )
     nodes.check_order(request.from_node, request.to_node)
+    nodes.check_present(chosen, request.from_node, request.to_node)
     console = Console()
-    view = progress.View(console, f"{recipe_name}: {chosen.settings.description}", nodes.NODES)
+    view = progress.View(console, f"{recipe_name}: {chosen.settings.description}", nodes.of(chosen))
     try:
         finished = local.run(chosen, environment, request, inputs, view)
     except KeyboardInterrupt:
@@ -150,7 +151,10 @@ def why_command(node: str, recipe_name: str, environment_name: str) -> None:
     if store is None:
         run_it = _command("run", recipe_name, *_environment(environment_name))
         raise MillraceError(f"{recipe_name} has not run yet.", f"Run it with: {run_it}")
-    click.echo(why.explain(store, chosen.name, nodes.find(node)))
+    found = nodes.find(node)
+    if not store.history(chosen.name, found):
+        nodes.check_present(chosen, found)
+    click.echo(why.explain(store, chosen.name, found))
 
 
 @main.command()

@@ -20,6 +20,7 @@ from components.evaluation.component import Evaluator
 from components.example_gen.component import ExampleGen
 from components.pusher import Pusher
 from components.statistics_gen import StatisticsGen
+from components.tflite.component import TFLite
 from components.trainer.component import Trainer
 from components.transform import Transform
 from pipeline import beam, fingerprint
@@ -92,15 +93,17 @@ def build(
         settings=settings.evaluator,
     )
 
+    tflite = _tflite(recipe, trainer, evaluator, transform)
     pusher = Pusher(
         model=model,
         model_blessing=evaluator.outputs["blessing"],
+        tflite_model=tflite[0].outputs["tflite_model"] if tflite else None,
         base_directory=str(environment.serving_root / recipe.name),
         keep_versions=settings.pusher.keep_versions,
     )
 
     nodes = [example_gen, statistics_gen, schema_gen, example_validator, data_gate, transform, trainer, baseline]
-    return _pipeline(recipe, environment, [*nodes, evaluator, pusher], fingerprints, enable_cache)
+    return _pipeline(recipe, environment, [*nodes, evaluator, *tflite, pusher], fingerprints, enable_cache)
 
 
 def _schema(recipe: Recipe, statistics: BaseChannel) -> BaseNode:
@@ -123,6 +126,23 @@ def _trainer(recipe: Recipe, transform: Transform, examples: BaseChannel, checkp
             "checkpoint_root": checkpoint_root,
         },
     )
+
+
+def _tflite(recipe: Recipe, trainer: Trainer, evaluator: Evaluator, transform: Transform) -> list[TFLite]:
+    """The TF Lite node, or nothing where the recipe does not ask for it."""
+    if recipe.settings.tflite.quantization == "none":
+        return []
+    return [
+        TFLite(
+            model=trainer.outputs["model"],
+            model_blessing=evaluator.outputs["blessing"],
+            transformed_examples=transform.outputs["transformed_examples"],
+            transform_graph=transform.outputs["transform_graph"],
+            name=recipe.name,
+            label=recipe.settings.label,
+            settings=recipe.settings.tflite,
+        )
+    ]
 
 
 def _pipeline(

@@ -24,6 +24,7 @@ from components.errors import SettingsError
 from components.example_gen import files
 from components.example_gen.digests import content_digests
 from components.example_gen.formats import IMAGE_FORMATS
+from pipeline import nodes
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -74,6 +75,9 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
     memo = environment.pipeline_root / recipe.name / "input_digests.json"
     pillow = ["pillow"] if inputs.format in IMAGE_FORMATS else []
     serving = {"serving_root": str(environment.serving_root)}
+    tflite = _tflite(recipe)
+    # The Pusher's too: a recipe that asks no longer for a TF Lite model has one node less, and none that changed.
+    quantization = {"tflite.quantization": settings.tflite.quantization} if tflite else {}
     return {
         "ExampleGen": Fingerprint(
             settings=_flat({"data": settings.data}) | {"data.span": inputs.span},
@@ -109,8 +113,25 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
             code=_code("components.evaluation.component"),
             packages=_packages("tensorflow", "tensorflow-model-analysis"),
         ),
-        "Pusher": Fingerprint(settings=_flat({"pusher": settings.pusher}) | serving, code=_code("components.pusher")),
+        **tflite,
+        "Pusher": Fingerprint(
+            settings=_flat({"pusher": settings.pusher}) | serving | quantization,
+            code=_code("components.pusher"),
+        ),
     }
+
+
+def _tflite(recipe: Recipe) -> dict[str, Fingerprint]:
+    """The TF Lite node's, where the recipe's pipeline has one."""
+    settings = recipe.settings
+    if nodes.TFLITE_NODE not in nodes.of(recipe):
+        return {}
+    made = Fingerprint(
+        settings=_flat({"tflite": settings.tflite, "label": settings.label}),
+        code=_code("components.tflite.component"),
+        packages=_packages("tensorflow", "flatbuffers"),
+    )
+    return {nodes.TFLITE_NODE: made}
 
 
 def _input_digests(inputs: files.InputFiles, memo: Path) -> dict[str, str]:

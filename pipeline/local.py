@@ -21,7 +21,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from components.errors import MillraceError, NodeError, SettingsError
 from components.example_gen import files
 from metadata.store import NodeRun, Store
-from pipeline import checks, fingerprint, progress, worker
+from pipeline import checks, fingerprint, nodes, progress, worker
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -77,6 +77,22 @@ def _check_earlier_run(recipe: Recipe, environment: Environment, request: worker
             f"--from {request.from_node} takes what comes before it from the last run, "
             f"and {recipe.name} has not run yet.",
             "Run it without --from first.",
+        )
+    if store and request.from_node:
+        _check_taken_over(recipe, request.from_node, store)
+
+
+def _check_taken_over(recipe: Recipe, from_node: str, store: Store) -> None:
+    """The node that a recipe may have or not must have been in the last run where it is now to be taken from it."""
+    order = nodes.of(recipe)
+    if nodes.TFLITE_NODE not in order or order.index(from_node) <= order.index(nodes.TFLITE_NODE):
+        return
+    latest = store.run_ids(recipe.name)[0]
+    if nodes.TFLITE_NODE not in store.node_runs(recipe.name, latest):
+        raise SettingsError(
+            f"--from {from_node} takes what comes before it from the last run, and run {latest} had no "
+            f"{nodes.TFLITE_NODE}.",
+            f"Run it with --from {nodes.TFLITE_NODE}.",
         )
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import difflib
 
 from components.errors import SettingsError
+from pipeline.recipe import Recipe
 
 BASELINE_NODE = "BaselineModel"
 """Looks up the model to compare with; it does no work of its own and is never cached."""
+
+TFLITE_NODE = "TFLite"
+"""Only where the recipe asks for a TF Lite model."""
 
 NODES = (
     "ExampleGen",
@@ -19,9 +23,29 @@ NODES = (
     "Trainer",
     BASELINE_NODE,
     "Evaluator",
+    TFLITE_NODE,
     "Pusher",
 )
 """In the order of the data flow, as `pipeline.dag.build` chains them."""
+
+
+def of(recipe: Recipe) -> tuple[str, ...]:
+    """The nodes of a recipe's pipeline, in the order of the data flow."""
+    return tuple(node for node in NODES if node != TFLITE_NODE or recipe.settings.tflite.quantization != "none")
+
+
+def check_present(recipe: Recipe, *nodes: str | None) -> None:
+    """Checks that a recipe's pipeline has these nodes; None stands for no node.
+
+    Raises:
+        SettingsError: It lacks one.
+    """
+    for node in nodes:
+        if node and node not in of(recipe):
+            raise SettingsError(
+                f"the pipeline of {recipe.name} has no node {node}: tflite.quantization is none.",
+                "Ask for it in recipe.yaml or with `--set tflite.quantization=int8`.",
+            )
 
 
 def check_order(from_node: str | None, to_node: str | None) -> None:

@@ -12,9 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from components.tflite.settings import REPORT_FILE
 from metadata.store import ArtifactRecord, NodeRun, Store
+from pipeline.nodes import TFLITE_NODE
 
 SUMMARY_FILE = "summary.json"
+KILO, MEGA = 1e3, 1e6
 MAX_SLICES = 12
 
 
@@ -25,12 +28,14 @@ class Result:
     Attributes:
         evaluation: The Evaluator's summary (see components/evaluation/summary.py), or None when it did not run.
         pushed_to: The pushed version's folder, or None.
+        tflite: The TF Lite node's report (see components/tflite/executor.py), or None when the run has no such node.
         notes: What the run let pass and the user should know, a line each.
     """
 
     evaluation: dict[str, Any] | None
     pushed_to: Path | None
     notes: tuple[str, ...] = ()
+    tflite: dict[str, Any] | None = None
 
     @property
     def good_enough(self) -> bool:
@@ -40,7 +45,7 @@ class Result:
 
 def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
     """The result of the run with these node runs."""
-    evaluation, pushed_to, notes = None, None, []
+    evaluation, pushed_to, tflite, notes = None, None, None, []
     for artifact in _outputs(store, nodes, "ExampleGen", "rejected_rows"):
         if count := artifact.properties.get("num_rows", 0):
             rows = _counted(count, "row", "rows")
@@ -51,10 +56,12 @@ def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
             notes.append(f"Let pass   {anomalies} of the data, listed in {shown(artifact.uri)}")
     for artifact in _outputs(store, nodes, "Evaluator", "evaluation"):
         evaluation = json.loads(Path(artifact.uri, SUMMARY_FILE).read_text(encoding="utf-8"))
+    for artifact in _outputs(store, nodes, TFLITE_NODE, "tflite_model"):
+        tflite = json.loads(Path(artifact.uri, REPORT_FILE).read_text(encoding="utf-8"))
     for artifact in _outputs(store, nodes, "Pusher", "pushed_model"):
         destination = artifact.properties.get("pushed_destination")
         pushed_to = Path(destination) if destination else None
-    return Result(evaluation, pushed_to, tuple(notes))
+    return Result(evaluation, pushed_to, tuple(notes), tflite)
 
 
 def shown(location: Path | str) -> str:
@@ -86,10 +93,31 @@ def show(console: Console, result: Result) -> None:
         if len(slices) > MAX_SLICES:
             console.print(Text(f"… and {len(slices) - MAX_SLICES} smaller slices", style="dim"))
     console.print()
+    if result.tflite:
+        console.print(_tflite_line(result.tflite), soft_wrap=True)
     if result.pushed_to:
         console.print(Text.assemble(("Pushed to  ", "bold green"), shown(result.pushed_to)), soft_wrap=True)
     elif not result.good_enough:
         console.print(Text("Not pushed: the model did not reach every bar.", style="bold red"))
+
+
+def _tflite_line(report: Mapping[str, Any]) -> Text:
+    """What became of the TF Lite model; without a size there is none."""
+    if "size_bytes" not in report:
+        return Text(f"TF Lite    not made: {report['refused']}.", style="yellow")
+    ratio = report["variables_bytes"] / report["size_bytes"]
+    measured = (
+        f"{report['quantization']}, {_size(report['size_bytes'])}, {ratio:.1f} x smaller than the SavedModel's "
+        f"variables; accuracy {report['accuracy']:.4f} (SavedModel {report['saved_model_accuracy']:.4f}); "
+        f"{report['latency_ms']:.3g} ms a row"
+    )
+    if report["blessed"]:
+        return Text(f"TF Lite    {measured}")
+    return Text(f"TF Lite    not pushed: {report['refused']}; {measured}", style="bold red")
+
+
+def _size(size: int) -> str:
+    return f"{size / KILO:.0f} kB" if size < MEGA else f"{size / MEGA:.1f} MB"
 
 
 def _metrics_table(evaluation: dict[str, Any]) -> Table:

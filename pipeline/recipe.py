@@ -15,6 +15,7 @@ from components.evaluation.settings import EvaluatorSettings
 from components.example_gen import files
 from components.example_gen.settings import DataSettings
 from components.settings import Settings
+from components.tflite.settings import TFLiteSettings
 from components.trainer.settings import TrainerSettings
 from pipeline import yaml_settings
 
@@ -66,6 +67,7 @@ class RecipeSettings(Settings):
     transform: TransformSettings = TransformSettings()
     trainer: TrainerSettings
     evaluator: EvaluatorSettings
+    tflite: TFLiteSettings = TFLiteSettings()
     pusher: PusherSettings = PusherSettings()
 
 

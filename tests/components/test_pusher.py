@@ -12,6 +12,7 @@ import pytest
 from tfx.types import standard_artifacts
 
 from components import pusher
+from components.tflite.artifacts import TFLiteModel
 
 NOW = 1_700_000_000
 
@@ -101,8 +102,25 @@ def test_a_folder_that_is_not_there_has_no_versions(tmp_path: Path) -> None:
     assert pusher.versions(tmp_path / "none") == []
 
 
-def executed(artifact: Callable[..., Any], base: Path, blessed: int) -> Any:
-    """The PushedModel after the executor has run."""
+def test_the_tf_lite_model_is_a_part_of_the_version_before_it_appears(
+    model: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "small.tflite").write_bytes(b"TFL3")
+    seen: list[list[str]] = []
+    rename = os.replace
+
+    def watched(source: Path, target: Path) -> None:
+        seen.append(sorted(os.listdir(source)))
+        rename(source, target)
+
+    monkeypatch.setattr(pusher.os, "replace", watched)
+    target = pusher.push(model, base, 5, tmp_path / "small.tflite")
+    assert seen == [["model.tflite", "saved_model.pb", "variables"]]
+    assert (target / "model.tflite").read_bytes() == b"TFL3"
+
+
+def executed(artifact: Callable[..., Any], base: Path, blessed: int, tflite_blessed: int | None = None) -> Any:
+    """The PushedModel after the executor has run; with `tflite_blessed` None there is no TF Lite node."""
     model, blessing = artifact(standard_artifacts.Model), artifact(standard_artifacts.ModelBlessing)
     blessing.set_int_custom_property("blessed", blessed)
     serving = Path(model.uri, "Format-Serving")
@@ -110,6 +128,9 @@ def executed(artifact: Callable[..., Any], base: Path, blessed: int) -> Any:
     (serving / "saved_model.pb").write_text("graph")
     pushed = artifact(standard_artifacts.PushedModel)
     inputs = {"model": [model], "model_blessing": [blessing]}
+    if tflite_blessed is not None:
+        inputs["tflite_model"] = [artifact(TFLiteModel, blessed=tflite_blessed)]
+        Path(inputs["tflite_model"][0].uri, "model.tflite").write_bytes(b"TFL3")
     properties = {"base_directory": str(base), "keep_versions": 5}
     pusher.Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
     return pushed
@@ -122,6 +143,17 @@ def test_a_blessed_model_is_pushed_and_noted(artifact: Callable[..., Any], base:
     assert pushed.get_string_custom_property("pushed_destination") == str(base / str(NOW))
     assert pushed.get_string_custom_property("pushed_version") == str(NOW)
     assert json.loads(Path(pushed.uri, "pushed.json").read_text()) == {"destination": str(base / str(NOW))}
+
+
+@pytest.mark.parametrize(
+    ("tflite_blessed", "pushed"),
+    [(None, ["saved_model.pb"]), (0, ["saved_model.pb"]), (1, ["model.tflite", "saved_model.pb"])],
+)
+def test_a_tf_lite_model_is_pushed_where_it_is_blessed(
+    artifact: Callable[..., Any], base: Path, tflite_blessed: int | None, pushed: list[str]
+) -> None:
+    executed(artifact, base, 1, tflite_blessed)
+    assert sorted(os.listdir(base / str(NOW))) == pushed
 
 
 def test_a_model_that_is_not_blessed_is_not_pushed(artifact: Callable[..., Any], base: Path) -> None:

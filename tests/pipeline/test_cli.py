@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -48,7 +48,7 @@ def test_recipes_lists_name_and_description(millrace: Millrace) -> None:
 def test_show_prints_every_setting_resolved(millrace: Millrace) -> None:
     result = millrace("show", "small", "--set", "trainer.batch_size=9", "--set", "trainer.params={a: 1}")
     shown = yaml.safe_load(result.stdout)
-    assert list(shown) == ["description", "data", "label", "gate", "trainer", "evaluator", "pusher"]
+    assert list(shown) == ["description", "data", "label", "gate", "trainer", "evaluator", "tflite", "pusher"]
     assert shown["trainer"]["batch_size"] == 9
     assert shown["trainer"]["params"] == {"a": 1}
     assert shown["pusher"] == {"keep_versions": 5}
@@ -69,6 +69,11 @@ def test_what_show_prints_is_a_recipe_with_the_same_settings(millrace: Millrace,
         (["run", "small", "--set", "trainer.epochs=0"], "trainer.epochs: input should be greater than or equal to 1"),
         (["run", "small", "--env", "lokal"], "no environment 'lokal'"),
         (["run", "small", "--from", "trainr"], "no node named 'trainr'. Did you mean Trainer?"),
+        (
+            ["run", "small", "--from", "tflite"],
+            "the pipeline of small has no node TFLite: tflite.quantization is none.",
+        ),
+        (["run", "small", "--to", "TFLite"], "Ask for it in recipe.yaml or with `--set tflite.quantization=int8`."),
         (["run", "small", "--set", "evaluator.slices=[compny]"], "Did you mean company?"),
     ],
 )
@@ -109,6 +114,32 @@ def test_why_says_one_sentence(millrace: Millrace, builder: StoreBuilder) -> Non
     builder.node("Trainer")
     result = millrace("why", "trainer", "--recipe", "small")
     assert (result.exit_code, result.stdout) == (0, "Trainer ran because it had never run to its end before.\n")
+
+
+def test_why_of_a_node_that_the_recipe_does_not_ask_for(millrace: Millrace, builder: StoreBuilder) -> None:
+    builder.run("one")
+    builder.node("Trainer")
+    result = millrace("why", "tflite", "--recipe", "small")
+    assert result.exit_code == 2
+    assert "the pipeline of small has no node TFLite: tflite.quantization is none." in result.stderr
+    # A run with `--set` may have had it: that can be told.
+    builder.node("TFLite")
+    assert millrace("why", "tflite", "--recipe", "small").stdout.startswith("TFLite ran because ")
+
+
+@pytest.mark.parametrize(("words", "listed"), [((), False), (("--set", "tflite.quantization=dynamic"), True)])
+def test_only_nodes_of_the_recipes_pipeline_are_shown(
+    millrace: Millrace, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], listed: bool
+) -> None:
+    shown: list[str] = []
+
+    def view(_console: object, _title: str, nodes: Sequence[str]) -> None:
+        shown.extend(nodes)
+
+    monkeypatch.setattr(cli.progress, "View", view)
+    monkeypatch.setattr(local, "run", lambda *_arguments: local.Run("small-7", {}, new=False))
+    assert millrace("run", "small", *words).exit_code == 0
+    assert ("TFLite" in shown, "Pusher" in shown) == (listed, True)
 
 
 @pytest.fixture

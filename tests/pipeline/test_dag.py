@@ -58,14 +58,19 @@ def properties(node: Any) -> dict[str, Any]:
     return {name: getattr(value, value.WhichOneof("value")) for name, value in values.items()}
 
 
+TFLITE = "tflite.quantization=int8_with_float_fallback"
+
+
+@pytest.mark.parametrize(("overrides", "absent"), [((), {"TFLite"}), ((TFLITE,), set())])
 def test_the_nodes_are_those_that_users_can_name_in_the_same_order(
-    places: Environment, monkeypatch: pytest.MonkeyPatch
+    places: Environment, monkeypatch: pytest.MonkeyPatch, overrides: tuple[str, ...], absent: set[str]
 ) -> None:
-    taxi = recipe.load("taxi")
+    taxi = recipe.load("taxi", overrides)
     prints = fingerprint.fingerprints(taxi, places, files.resolve(taxi.settings.data, PROJECT_ROOT))
     # TFX's Pipeline would sort them.
     monkeypatch.setattr(dag.tfx_pipeline, "Pipeline", lambda **arguments: arguments["components"])
-    assert tuple(node.id for node in dag.build(taxi, places, prints, None)) == nodes.NODES
+    found = [node.id for node in dag.build(taxi, places, prints, None)]
+    assert found == [node for node in nodes.NODES if node not in absent] == list(nodes.of(taxi))
 
 
 def test_every_node_comes_after_those_it_needs(taxi: Compiled) -> None:
@@ -73,6 +78,24 @@ def test_every_node_comes_after_those_it_needs(taxi: Compiled) -> None:
     assert {node: set(found[node].upstream_nodes) for node in found} == UPSTREAM
     for node, needed in UPSTREAM.items():
         assert all(nodes.NODES.index(other) < nodes.NODES.index(node) for other in needed)
+
+
+def test_a_tf_lite_model_is_made_of_the_blessed_model_and_pushed_with_it(places_of_module: Environment) -> None:
+    taxi = compiled(places_of_module, TFLITE, "tflite.representative_rows=9")
+    found = by_id(taxi)
+    expected = UPSTREAM | {"TFLite": {"Transform", "Trainer", "Evaluator"}}
+    expected["Pusher"] = {"Trainer", "Evaluator", "TFLite"}
+    assert {node: set(found[node].upstream_nodes) for node in found} == expected
+    assert set(found["TFLite"].inputs.inputs) == {"model", "model_blessing", "transformed_examples", "transform_graph"}
+    made = properties(found["TFLite"])
+    assert (made["name"], made["label"]) == ("taxi", "big_tip")
+    assert json.loads(made["settings"])["representative_rows"] == 9
+    assert made[fingerprint.PROPERTY] == taxi[1]["TFLite"].to_json()
+    assert set(found["Pusher"].inputs.inputs) == {"model", "model_blessing", "tflite_model"}
+
+
+def test_without_a_tf_lite_model_the_pusher_has_no_such_input(taxi: Compiled) -> None:
+    assert set(by_id(taxi)["Pusher"].inputs.inputs) == {"model", "model_blessing"}
 
 
 def test_every_fingerprint_is_a_part_of_its_nodes_cache_key(taxi: Compiled) -> None:
@@ -109,7 +132,7 @@ def test_a_recipe_without_a_schema_infers_one(project: Path, places: Environment
     prints = fingerprint.fingerprints(small, places, files.resolve(small.settings.data, project))
     found = {node.id: node for node in dag.build(small, places, prints, None).components}
     assert set(found["SchemaGen"].inputs) == {"statistics"}
-    assert set(found) == set(nodes.NODES)
+    assert set(found) == set(nodes.of(small))
 
 
 def test_the_pipeline_is_kept_where_the_environment_says(taxi: Compiled, places_of_module: Environment) -> None:

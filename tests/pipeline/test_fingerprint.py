@@ -54,6 +54,7 @@ def touched(path: str) -> Change:
     return change
 
 
+TFLITE = "tflite.quantization=int8"
 YAML = "recipes/small/recipe.yaml"
 MATRIX = [
     ("model.py", replaced("recipes/small/model.py", "return {}", "return {'loss': 1}"), {"Trainer"}),
@@ -124,7 +125,40 @@ def test_a_recipe_without_a_curated_schema_has_no_schema_file(project: Path, pla
 
 def test_the_order_is_that_of_the_data_flow(project: Path, places: Environment) -> None:
     order = [node for node in nodes.NODES if node != "BaselineModel"]
-    assert list(prints(project, places)) == order
+    assert list(prints(project, places, TFLITE)) == order
+    assert list(prints(project, places)) == [node for node in order if node != "TFLite"]
+
+
+def test_asking_for_a_tf_lite_model_changes_the_pusher_alone(project: Path, places: Environment) -> None:
+    without, with_it = prints(project, places), prints(project, places, TFLITE)
+    assert with_it.pop("TFLite").settings == {
+        "tflite.quantization": "int8",
+        "tflite.max_accuracy_loss": 0.01,
+        "tflite.representative_rows": 200,
+        "tflite.threads": 1,
+        "label": "big",
+    }
+    assert changed(without, with_it) == {"Pusher"}
+
+
+TFLITE_MATRIX = [
+    ("a setting", "tflite.threads=2", None, {"TFLite"}),
+    ("the quantization", "tflite.quantization=dynamic", None, {"TFLite", "Pusher"}),
+    ("the judge's code", TFLITE, appended("components/tflite/judge.py", "\nMORE = 1\n"), {"TFLite"}),
+    ("the label", "label=bigger", None, {"Trainer", "Evaluator", "TFLite"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("override", "change", "expected"), [row[1:] for row in TFLITE_MATRIX], ids=[row[0] for row in TFLITE_MATRIX]
+)
+def test_a_change_of_the_tf_lite_node_reaches_exactly(
+    project: Path, places: Environment, override: str, change: Change | None, expected: set[str]
+) -> None:
+    before = prints(project, places, TFLITE)
+    if change:
+        change(project)
+    assert changed(before, prints(project, places, TFLITE, override)) == expected
 
 
 def test_names_are_those_a_user_knows(project: Path, places: Environment) -> None:

@@ -111,6 +111,34 @@ def test_a_long_path_is_not_broken() -> None:
     assert cells(Result(evaluation(metric("AUC", 0.95)), path))[-1] == ["Pushed to", str(path)]
 
 
+MADE = {
+    "quantization": "int8",
+    "blessed": True,
+    "refused": None,
+    "size_bytes": 326_829,
+    "variables_bytes": 1_274_440,
+    "latency_ms": 0.00351,
+    "accuracy": 0.93199,
+    "saved_model_accuracy": 0.92947,
+}
+MEASURED = (
+    "int8, 327 kB, 3.9 x smaller than the SavedModel's variables; accuracy 0.9320 (SavedModel 0.9295); 0.00351 ms a row"
+)
+UNBLESSED = {"quantization": "int8", "blessed": False, "refused": "the Evaluator did not bless the model"}
+REFUSED = {**MADE, "blessed": False, "refused": "its accuracy is low", "size_bytes": 1_274_440}
+TFLITE_LINES = [
+    (MADE, MEASURED),
+    (REFUSED, f"not pushed: its accuracy is low; {MEASURED}".replace("327 kB, 3.9 x", "1.3 MB, 1.0 x")),
+    (UNBLESSED, "not made: the Evaluator did not bless the model."),
+]
+
+
+@pytest.mark.parametrize(("report", "line"), TFLITE_LINES, ids=["pushed", "refused", "not made"])
+def test_one_line_about_the_tf_lite_model(report: dict[str, Any], line: str) -> None:
+    result = Result(evaluation(metric("AUC", 0.95)), Path("/serving/small/17"), tflite=report)
+    assert cells(result)[-2:] == [["TF Lite", line], ["Pushed to", "/serving/small/17"]]
+
+
 @pytest.fixture
 def finished(places: Environment, builder: StoreBuilder, tmp_path: Path) -> StoreBuilder:
     builder.run("one")
@@ -135,6 +163,14 @@ def test_the_result_is_read_from_the_artifacts(places: Environment, finished: St
 def test_a_model_that_was_not_blessed_has_no_destination(places: Environment, finished: StoreBuilder) -> None:
     finished.node("Pusher", outputs={"pushed_model": finished.artifact("PushedModel", pushed=0)})
     assert read(places).pushed_to is None
+
+
+def test_the_report_on_the_tf_lite_model_is_read(places: Environment, finished: StoreBuilder, tmp_path: Path) -> None:
+    assert read(places).tflite is None
+    (tmp_path / "tflite").mkdir()
+    (tmp_path / "tflite" / "report.json").write_text(json.dumps(MADE))
+    finished.node("TFLite", outputs={"tflite_model": finished.artifact("TFLiteModel", tmp_path / "tflite")})
+    assert read(places).tflite == MADE
 
 
 def test_a_partial_run_may_have_neither(places: Environment, builder: StoreBuilder) -> None:

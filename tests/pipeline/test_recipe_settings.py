@@ -37,6 +37,8 @@ def test_defaults_are_filled_in(project: Path) -> None:
     assert settings.trainer.steps_per_execution == 50
     assert settings.gate.on_anomaly == "stop"
     assert settings.pusher.keep_versions == 5
+    assert settings.tflite.quantization == "none"
+    assert settings.tflite.max_accuracy_loss == 0.01
     assert settings.data.splits == {"train": 2, "eval": 1}
 
 
@@ -109,6 +111,17 @@ def test_an_unknown_key_is_told_with_its_line_and_the_nearest_right_one(
             "label: big",
             "label: big\ngate: {on_anomaly: ignore}",
             "recipe.yaml:5: gate.on_anomaly: input should be 'stop' or 'warn'; received 'ignore'.",
+        ),
+        (
+            "label: big",
+            "label: big\ntflite: {quantization: int4}",
+            "recipe.yaml:5: tflite.quantization: input should be 'none', 'dynamic', 'float16', 'int8' or "
+            "'int8_with_float_fallback'; received 'int4'.",
+        ),
+        (
+            "label: big",
+            "label: big\ntflite: {max_accuracy_loss: 1.5}",
+            "recipe.yaml:5: tflite.max_accuracy_loss: input should be less than or equal to 1; received 1.5.",
         ),
         ("label: big\n", "", "recipe.yaml: label is missing; every recipe.yaml needs it."),
         ("  path: data.csv", "  format: csv", "recipe.yaml:2: data.path is missing; every recipe.yaml needs it."),

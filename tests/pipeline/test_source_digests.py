@@ -102,12 +102,12 @@ def test_the_closure_follows_imports(package: Path, source: str, expected: set[s
 
 
 def test_the_closure_follows_imports_of_imports_and_of_packages(package: Path, project: Path) -> None:
-    (package / "helper.py").write_text("from components import pusher\n")
+    (package / "helper.py").write_text("from components import autograph\n")
     (package / "__init__.py").write_text("from recipes import other\n")
     closure = {str(p.relative_to(project)) for p in _closure(package, "from .helper import VALUE")}
     assert closure == {
         "components/__init__.py",
-        "components/pusher.py",
+        "components/autograph.py",
         "recipes/__init__.py",
         "recipes/other/__init__.py",
         "recipes/small/__init__.py",

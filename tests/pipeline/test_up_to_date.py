@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from store_builder import StoreBuilder
 
 from components.errors import SettingsError
 from components.example_gen import files
 from metadata.store import Store
-from pipeline import fingerprint, local, nodes
+from pipeline import fingerprint, local, nodes, progress, recipe, worker
 from pipeline.environment import Environment
 from pipeline.fingerprint import Fingerprint
 from pipeline.recipe import Recipe
 
 Prints = dict[str, Fingerprint]
+RunAsking = Callable[[str], local.Run]
 
 
 @pytest.fixture
 def prints(project: Path, places: Environment, small: Recipe) -> Prints:
     return fingerprint.fingerprints(small, places, files.resolve(small.settings.data, project))
+
+
+@pytest.fixture
+def with_tflite(project: Path, places: Environment) -> Prints:
+    """The fingerprints when a TF Lite model is asked for."""
+    asking = recipe.load("small", ["tflite.quantization=int8"])
+    return fingerprint.fingerprints(asking, places, asking.find_inputs())
+
+
+@pytest.fixture
+def run_asking(project: Path, places: Environment) -> RunAsking:
+    """Runs `small` from a node on, asking for a TF Lite model."""
+    asking = recipe.load("small", ["tflite.quantization=int8"])
+
+    def run(from_node: str) -> local.Run:
+        view = progress.View(Console(file=io.StringIO()), "small", nodes.of(asking))
+        request = worker.Request(
+            recipe="small", overrides=(), environment="local", run_id="small-1", span=None, from_node=from_node
+        )
+        return local.run(asking, places, request, asking.find_inputs(), view)
+
+    return run
 
 
 @pytest.fixture
@@ -35,7 +60,7 @@ def pushed(tmp_path: Path) -> Path:
 def whole_run(builder: StoreBuilder, prints: Prints, run_id: str, pushed: Path, state: str = "COMPLETE") -> None:
     """A run in which every node came to its end, the Trainer with `state`."""
     builder.run(run_id)
-    for node in nodes.NODES:
+    for node in (*prints, nodes.BASELINE_NODE):
         properties = {"pushed_destination": str(pushed)} if node == "Pusher" else {}
         output = builder.artifact(f"{node}Output", **properties)
         builder.node(node, state if node == "Trainer" else "COMPLETE", prints.get(node), outputs={"output": output})
@@ -65,7 +90,20 @@ def test_a_whole_run_is_up_to_date(
     found = local.up_to_date(small, places, prints)
     assert found is not None
     assert (found.id, found.new) == ("one", False)
+    assert set(found.nodes) == set(nodes.of(small))
+
+
+def test_with_a_tf_lite_model_too_and_neither_does_for_the_other(
+    small: Recipe, places: Environment, prints: Prints, with_tflite: Prints, builder: StoreBuilder, pushed: Path
+) -> None:
+    whole_run(builder, with_tflite, "one", pushed)
+    found = local.up_to_date(small, places, with_tflite)
+    assert found is not None
     assert set(found.nodes) == set(nodes.NODES)
+    assert local.up_to_date(small, places, prints) is None
+    whole_run(builder, prints, "two", pushed)
+    assert local.up_to_date(small, places, prints) is not None
+    assert local.up_to_date(small, places, with_tflite) is None
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELED", "RUNNING"])
@@ -152,3 +190,21 @@ def test_from_needs_an_earlier_run(run_small: Callable[..., local.Run], started:
         "Run it without --from first."
     )
     assert started == []
+
+
+def test_from_a_node_after_the_tf_lite_model_needs_a_run_that_made_one(
+    prints: Prints, with_tflite: Prints, builder: StoreBuilder, pushed: Path, run_asking: RunAsking, started: list[str]
+) -> None:
+    whole_run(builder, prints, "one", pushed)
+    with pytest.raises(SettingsError) as caught:
+        run_asking("Pusher")
+    assert str(caught.value) == (
+        "--from Pusher takes what comes before it from the last run, and run one had no TFLite.\n"
+        "Run it with --from TFLite."
+    )
+    assert started == []
+    for node in ("TFLite", "Trainer"):
+        run_asking(node)
+    whole_run(builder, with_tflite, "two", pushed)
+    run_asking("Pusher")
+    assert len(started) == 3

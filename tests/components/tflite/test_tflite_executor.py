@@ -1,0 +1,171 @@
+"""The TF Lite node: what it makes of a model with each quantization, and how it judges it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tflite_models
+from tensorflow.lite.python import schema_py_generated as schema
+from tensorflow.lite.tools import flatbuffer_utils
+from tflite_models import TRAIN_ROWS, Case
+from tfx.types import standard_artifacts
+from tiny_artifacts import new_artifact
+
+from components.errors import ExportError
+
+Execute = Callable[..., Any]
+PARAMETERS = (9 + 1) * 16 + (9 * 16 + 1) * 32 + (4 * 4 * 32 + 1) * 600 + (600 + 1) * 10
+QUANTIZED = [
+    ("dynamic", schema.TensorType.INT8, 3.5),
+    ("float16", schema.TensorType.FLOAT16, 1.9),
+    ("int8", schema.TensorType.INT8, 3.5),
+    ("int8_with_float_fallback", schema.TensorType.INT8, 3.5),
+]
+
+
+def report_of(made: Any) -> dict[str, Any]:
+    return dict(json.loads(Path(made.uri, "report.json").read_text()))
+
+
+def weights(model: Path) -> set[int]:
+    """The types of the large matrices and kernels in a model; small ones are not worth their scales."""
+    parsed = flatbuffer_utils.read_model(str(model))
+    tensors = [tensor for graph in parsed.subgraphs for tensor in graph.tensors]
+    large = [tensor for tensor in tensors if len(tensor.shape) > 1 and np.prod(tensor.shape) > 1_024]
+    return {tensor.type for tensor in large if parsed.buffers[tensor.buffer].data is not None}
+
+
+@pytest.mark.parametrize(("quantization", "weight_type", "times_smaller"), QUANTIZED)
+def test_each_quantization_of_the_digits(
+    digits: Case, execute: Execute, quantization: str, weight_type: int, times_smaller: float
+) -> None:
+    made = execute(digits, quantization=quantization)
+    model, report = Path(made.uri, "model.tflite"), report_of(made)
+    assert weights(model) == {weight_type}
+    assert report["variables_bytes"] == 4 * PARAMETERS > 4 * 300_000
+    assert made.size_bytes == report["size_bytes"] == model.stat().st_size
+    assert times_smaller < report["variables_bytes"] / made.size_bytes < times_smaller + 0.5
+    assert (made.quantization, made.blessed, report["refused"]) == (quantization, 1, None)
+    assert made.latency_ms == report["latency_ms"] > 0
+    assert report["rows"] == 397
+    assert made.saved_model_accuracy > 0.9
+    assert abs(made.accuracy - made.saved_model_accuracy) <= 0.005
+    differences = report["differences"]
+    assert set(differences) == {"probabilities", "class_ids"}
+    assert 0 < differences["probabilities"]["mean"] < 0.01 > differences["class_ids"]["mean"]
+
+
+@pytest.mark.parametrize("quantization", [row[0] for row in QUANTIZED])
+def test_inputs_and_outputs_are_the_saved_models(digits: Case, execute: Execute, quantization: str) -> None:
+    made = execute(digits, quantization=quantization)
+    runner = tf.lite.Interpreter(f"{made.uri}/model.tflite").get_signature_runner("predict_transformed")
+    [(name, image)] = runner.get_input_details().items()
+    assert (name, image["dtype"], image["shape_signature"].tolist()) == ("image", np.uint8, [-1, 8, 8, 1])
+    outputs = {name: details["dtype"] for name, details in runner.get_output_details().items()}
+    assert outputs == {"probabilities": np.float32, "class_ids": np.int64}
+
+
+def test_the_recorded_accuracies_are_those_of_the_models(digits: Case, execute: Execute) -> None:
+    made = execute(digits, quantization="int8")
+    images, labels = (column[TRAIN_ROWS:] for column in tflite_models.digits())
+    runner = tf.lite.Interpreter(f"{made.uri}/model.tflite").get_signature_runner("predict_transformed")
+    assert made.accuracy == pytest.approx(np.mean(runner(image=images)["class_ids"] == labels))
+    saved = tf.saved_model.load(str(digits.saved_model)).signatures["predict_transformed"]
+    assert made.saved_model_accuracy == pytest.approx(np.mean(saved(image=images)["class_ids"] == labels))
+
+
+def test_a_table_is_judged_by_its_one_probability(table: Case, execute: Execute) -> None:
+    made = execute(table, quantization="int8_with_float_fallback")
+    assert (made.accuracy, made.saved_model_accuracy, made.blessed) == (0.9, 0.9, 1)
+    assert report_of(made)["judged_by"] == "probability"
+    assert report_of(made)["float_ops"] == ["PACK"]
+
+
+def test_int8_without_fallback_names_the_ops_that_stay_in_float(table: Case, execute: Execute) -> None:
+    with pytest.raises(ExportError) as caught:
+        execute(table, quantization="int8")
+    assert str(caught.value) == (
+        "ops of the model cannot be quantized to int8: PACK.\n"
+        "Set tflite.quantization to int8_with_float_fallback, which leaves them in float32, or build the model "
+        "without them."
+    )
+
+
+def test_a_model_of_mixed_precision_is_judged_as_it_is_served(execute: Execute, tmp_path: Path) -> None:
+    def save_model(folder: Path) -> None:
+        weight = tf.Variable(np.full((1, 1), 8, np.float32))
+
+        def predict(fare: tf.Tensor) -> dict[str, tf.Tensor]:
+            logits = tf.matmul(tf.cast(fare[:, None], tf.bfloat16) - 1, tf.cast(weight, tf.bfloat16))
+            return {"probability": tf.sigmoid(tf.cast(logits, tf.float32))}
+
+        tflite_models.save(folder, predict, {"fare": tf.TensorSpec([None], tf.float32)}, [weight])
+
+    # 1.001 is 1 in bfloat16, and so not above the threshold of the SavedModel.
+    columns = {"fare": np.array([0, 0.5, 1.001, 2], np.float32), "big": np.array([0, 0, 1, 1])}
+    spec = {name: tflite_models.TABLE_SPEC[name] for name in columns}
+    case = tflite_models.new_case(tmp_path / "case", save_model, spec, "big", train=columns, eval=columns)
+    made = execute(case, quantization="dynamic")
+    assert (made.saved_model_accuracy, made.accuracy, made.blessed) == (0.75, 1.0, 1)
+
+
+@pytest.fixture
+def overflowing(tmp_path: Path) -> Case:
+    """A model whose weight is beyond float16; three of four rows are of the class that it then never predicts."""
+
+    def save_model(folder: Path) -> None:
+        weight = tf.Variable(np.full((1, 1), 1e6, np.float32))
+
+        def predict(fare: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {"probability": tf.sigmoid(tf.nn.relu(tf.matmul(fare[:, None], weight)) * 1e-6 - 0.5)}
+
+        tflite_models.save(folder, predict, {"fare": tf.TensorSpec([None], tf.float32)}, [weight])
+
+    columns = {"fare": np.array([-1, 1, 1.5, 2], np.float32), "big": np.array([0, 1, 1, 1])}
+    spec = {name: tflite_models.TABLE_SPEC[name] for name in columns}
+    return tflite_models.new_case(tmp_path / "case", save_model, spec, "big", train=columns, eval=columns)
+
+
+def test_a_model_that_lost_too_much_is_refused(overflowing: Case, execute: Execute) -> None:
+    made = execute(overflowing, quantization="float16", max_accuracy_loss=0.5)
+    report = report_of(made)
+    assert (made.blessed, report["blessed"], report["rows"]) == (0, False, 4)
+    assert made.saved_model_accuracy == 1.0
+    lost = 1.0 - made.accuracy
+    assert lost > 0.5
+    assert report["refused"] == (f"its accuracy, {made.accuracy:.4f}, is more than 0.5 below the SavedModel's, 1.0000")
+    assert made.get_string_custom_property("refused") == report["refused"]
+    assert report["max_accuracy_loss"] == 0.5
+    assert Path(made.uri, "model.tflite").exists()
+    assert execute(overflowing, quantization="float16", max_accuracy_loss=lost).blessed == 1
+
+
+def test_a_model_that_the_evaluator_refused_is_not_converted(digits: Case, execute: Execute, tmp_path: Path) -> None:
+    blessing = new_artifact(tmp_path, standard_artifacts.ModelBlessing)
+    blessing.set_int_custom_property("blessed", 0)
+    refused = Case(digits.saved_model, {**digits.inputs, "model_blessing": [blessing]}, digits.label)
+    made = execute(refused, quantization="int8")
+    assert [path.name for path in Path(made.uri).iterdir()] == ["report.json"]
+    assert report_of(made) == {
+        "quantization": "int8",
+        "blessed": False,
+        "refused": "the Evaluator did not bless the model",
+    }
+    assert (made.blessed, made.quantization) == (0, "int8")
+    assert made.get_string_custom_property("refused") == "the Evaluator did not bless the model"
+
+
+def test_a_label_that_is_no_class_is_refused_before_the_conversion(table: Case, execute: Execute) -> None:
+    with pytest.raises(ExportError) as caught:
+        execute(Case(table.saved_model, table.inputs, "weight"), quantization="dynamic")
+    assert str(caught.value) == (
+        "a TF Lite model is judged by the classes that it predicts, and the label 'weight' is float32; expected an "
+        "integer class id.\n"
+        "Return the label as int64 from preprocessing_fn, or set tflite.quantization to none."
+    )
