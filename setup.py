@@ -25,6 +25,8 @@ REQUIREMENTS = [
     # pkg_resources, which this set imports, left setuptools in 81.
     "setuptools<81",
     "pyarrow",
+    # TF Lite metadata.
+    "flatbuffers",
     "pydantic>=2,<3",
     "PyYAML",
     "click",

@@ -15,9 +15,9 @@ from tfx.components.example_validator import executor as example_validator
 from tfx.dsl.components.base import base_component, base_executor, executor_spec
 from tfx.types import Artifact, BaseChannel, Channel, artifact_utils, component_spec, standard_artifacts
 from tfx.types.artifact import Property, PropertyType
-from tfx.utils import io_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
+from components import schemas
 from components.errors import AnomalyError
 from components.statistics_gen import decode, split_files
 
@@ -53,8 +53,7 @@ class Executor(base_executor.BaseExecutor):
         Raises:
           AnomalyError: There are anomalies and they must stop the run; the message lists them all.
         """
-        schema_folder = artifact_utils.get_single_uri(input_dict["schema"])
-        schema = io_utils.SchemaReader().read(io_utils.get_only_uri_in_dir(schema_folder))
+        schema = schemas.read(input_dict["schema"])
         findings = list(_findings(input_dict, schema))
         verdict = artifact_utils.get_single_instance(output_dict["verdict"])
         verdict.num_anomalies = len(findings)

@@ -25,12 +25,12 @@ from tfx.components.transform import component
 from tfx.components.util import udf_utils
 from tfx.dsl.components.base import base_beam_executor, executor_spec
 from tfx.types import artifact_utils
-from tfx.utils import io_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
 from tfx_bsl.tfxio import tf_example_record
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
+from components import schemas
 from components.autograph import bypass_libraries
 from components.errors import SettingsError
 from components.statistics_gen import read_serialized, split_files
@@ -59,8 +59,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         transformed = artifact_utils.get_single_instance(output_dict["transformed_examples"])
         graph_path = artifact_utils.get_single_uri(output_dict["transform_graph"])
-        schema_folder = artifact_utils.get_single_uri(input_dict["schema"])
-        schema = io_utils.SchemaReader().read(io_utils.get_only_uri_in_dir(schema_folder))
+        schema = schemas.read(input_dict["schema"])
 
         self._analyze(_preprocessing_fn(exec_properties), schema, split_files(examples, "train"), graph_path)
         transformed.split_names = examples.split_names

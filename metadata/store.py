@@ -132,6 +132,11 @@ class Store:
         contexts = self._store.get_contexts_by_execution(execution_id)
         return next((context.name for context in contexts if context.type == RUN_CONTEXT), None)
 
+    def node_of(self, execution_id: int) -> str | None:
+        """The node an execution is a run of."""
+        contexts = self._store.get_contexts_by_execution(execution_id)
+        return next((context.name.partition(".")[2] for context in contexts if context.type == NODE_CONTEXT), None)
+
     def _context(self, type_name: str, name: str) -> mlmd_pb2.Context | None:
         return self._store.get_context_by_type_and_name(type_name, name)
 

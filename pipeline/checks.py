@@ -11,7 +11,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.errors import DataError, SettingsError
 from components.example_gen import files
-from pipeline.recipe import PROJECT_ROOT, Recipe
+from pipeline.recipe import Recipe, project_relative
 
 USER_FUNCTIONS = {"features.py": ("preprocessing_fn",), "model.py": ("build_model", "compile_arguments")}
 """The functions that the pipeline calls in a recipe's modules."""
@@ -27,9 +27,8 @@ def check(recipe: Recipe, inputs: files.InputFiles) -> None:
     _check_user_code(recipe)
     columns = files.columns(inputs)
     shown = ", ".join(str(path) for path in inputs.files[:1])
-    schema = _schema(recipe)
-    if schema is not None:
-        _check_schema_columns(recipe, schema, columns, shown)
+    if recipe.curated_schema:
+        _check_schema_columns(recipe.curated_schema, columns, shown)
     for position, keys in enumerate(recipe.settings.evaluator.slices):
         for key in keys:
             _check_known(f"{recipe.path}: evaluator.slices.{position}", key, columns, shown)
@@ -60,22 +59,19 @@ def _check_user_code(recipe: Recipe) -> None:
                 raise SettingsError(f"{path} has no function {function}.", f"Define {function} in it.")
 
 
-def _schema(recipe: Recipe) -> schema_pb2.Schema | None:
-    path = recipe.curated_schema
-    if path is None:
-        return None
+def _schema(path: Path) -> schema_pb2.Schema:
     try:
         return text_format.Parse(path.read_text(encoding="utf-8"), schema_pb2.Schema())
     except text_format.ParseError as error:
-        raise SettingsError(f"{_shown(path)}:{error.GetLine()}: not a schema: {error}.") from error
+        raise SettingsError(f"{project_relative(path)}:{error.GetLine()}: not a schema: {error}.") from error
 
 
-def _check_schema_columns(recipe: Recipe, schema: schema_pb2.Schema, columns: list[str], shown: str) -> None:
-    required = [f.name for f in schema.feature if f.presence.min_count > 0 or f.presence.min_fraction > 0]
+def _check_schema_columns(path: Path, columns: list[str], shown: str) -> None:
+    required = [f.name for f in _schema(path).feature if f.presence.min_count > 0 or f.presence.min_fraction > 0]
     missing = [name for name in required if name not in columns]
     if missing:
         raise DataError(
-            f"{shown} lacks columns that {_shown(recipe.curated_schema)} requires: {', '.join(missing)}; "
+            f"{shown} lacks columns that {project_relative(path)} requires: {', '.join(missing)}; "
             f"it has {', '.join(columns)}.",
             "Add them to the data, or make them optional in the schema.",
         )
@@ -87,7 +83,3 @@ def _check_known(where: str, name: str, columns: list[str], shown: str) -> None:
     near = difflib.get_close_matches(name, columns, n=1)
     hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(columns)}."
     raise SettingsError(f"{where}: {shown} has no column {name!r}. {hint}")
-
-
-def _shown(path: Path | None) -> str:
-    return str(path.relative_to(PROJECT_ROOT)) if path and path.is_relative_to(PROJECT_ROOT) else str(path)

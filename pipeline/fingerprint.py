@@ -26,7 +26,7 @@ from components.example_gen.digests import content_digests
 from components.example_gen.formats import IMAGE_FORMATS
 from pipeline import nodes
 from pipeline.environment import Environment
-from pipeline.recipe import PROJECT_ROOT, Recipe
+from pipeline.recipe import PROJECT_ROOT, Recipe, project_relative
 
 PROPERTY = "fingerprint"
 """The execution property that holds a node's fingerprint, as JSON."""
@@ -90,7 +90,7 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
         ),
         "SchemaGen": Fingerprint(
             packages=_packages("tensorflow-data-validation"),
-            files={_shown(path): _content_digest(path) for path in schema_files},
+            files={project_relative(path): digest for path, digest in content_digests(schema_files).items()},
         ),
         "ExampleValidator": Fingerprint(packages=_packages("tensorflow-data-validation")),
         "DataGate": Fingerprint(
@@ -137,13 +137,13 @@ def _tflite(recipe: Recipe) -> dict[str, Fingerprint]:
 def _input_digests(inputs: files.InputFiles, memo: Path) -> dict[str, str]:
     digests = content_digests(inputs.files, memo)
     if inputs.format != "images":
-        return {_shown(path): digest for path, digest in digests.items()}
+        return {project_relative(path): digest for path, digest in digests.items()}
     # One for each folder: the metadata store is no place for a line about each of 50,000 images.
     folders: dict[Path, Any] = {}
     for path, digest in digests.items():
         lines = folders.setdefault(path.parent, hashlib.sha256())
         lines.update(digest.encode() + b"  " + os.fsencode(path.name) + b"\n")
-    return {_shown(folder): digest.hexdigest() for folder, digest in folders.items()}
+    return {project_relative(folder): digest.hexdigest() for folder, digest in folders.items()}
 
 
 def source_digest(source: str) -> str:
@@ -223,14 +223,6 @@ def _version(distribution: str) -> str:
 
 def _packages(*distributions: str) -> dict[str, str]:
     return {name: _version(name) for name in distributions}
-
-
-def _content_digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _shown(path: Path) -> str:
-    return str(path.relative_to(PROJECT_ROOT)) if path.is_relative_to(PROJECT_ROOT) else str(path)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -141,9 +141,8 @@ def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.R
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if process.returncode < 0:
             _sweep(recipe, environment)
-    if process.returncode < 0:
-        _sweep(recipe, environment)
     _raise_failure(nodes, run_folder, process.returncode)
     return Run(request.run_id, nodes, new=True)
 
@@ -158,8 +157,8 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _nodes(recipe: Recipe, environment: Environment, run_id: str) -> dict[str, NodeRun]:
-    store = Store.open_sqlite(environment.metadata_path)
     try:
+        store = Store.open_sqlite(environment.metadata_path)
         return store.node_runs(recipe.name, run_id) if store else {}
     except (mlmd.errors.FailedPreconditionError, mlmd.errors.AbortedError, mlmd.errors.NotFoundError):
         # The worker has the file but not yet its tables, or holds its lock; the next look will see more.

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from components.evaluation.settings import SUMMARY_FILE
 from components.tflite.settings import REPORT_FILE
 from metadata.store import ArtifactRecord, NodeRun, Store
 from pipeline.nodes import TFLITE_NODE
 
-SUMMARY_FILE = "summary.json"
 KILO, MEGA = 1e3, 1e6
 MAX_SLICES = 12
 

@@ -113,6 +113,11 @@ class Recipe:
         return path if path.exists() else None
 
 
+def project_relative(path: Path) -> str:
+    """A path as the project's people know it: relative where it is below the project's folder."""
+    return str(path.relative_to(PROJECT_ROOT)) if path.is_relative_to(PROJECT_ROOT) else str(path)
+
+
 def recipes_folder() -> Path:
     """The folder that holds one folder a recipe."""
     return PROJECT_ROOT / "recipes"

@@ -9,7 +9,7 @@ from typing import Any
 from components.errors import MillraceError
 from metadata.store import NodeRun, Store
 from pipeline.fingerprint import PROPERTY, Fingerprint
-from pipeline.nodes import BASELINE_NODE, NODES
+from pipeline.nodes import BASELINE_NODE
 
 SECTIONS = {"settings": "setting", "code": "code of", "packages": "package", "files": "contents of"}
 VERBS = {"COMPLETE": "ran", "FAILED": "ran (and failed)", "CANCELED": "ran (and was stopped)"}
@@ -37,7 +37,7 @@ def explain(store: Store, pipeline: str, node: str) -> str:
     previous = next((record for record in earlier if record.succeeded and not _taken_over(record)), None)
     if previous is None:
         return f"{node} {verb} because it had never run to its end before."
-    return f"{node} {verb} because {_difference(store, pipeline, latest, previous)}."
+    return f"{node} {verb} because {_difference(store, latest, previous)}."
 
 
 def _taken_over(record: NodeRun) -> bool:
@@ -45,13 +45,13 @@ def _taken_over(record: NodeRun) -> bool:
     return record.state == "CACHED" and PROPERTY not in record.properties
 
 
-def _difference(store: Store, pipeline: str, latest: NodeRun, previous: NodeRun) -> str:
+def _difference(store: Store, latest: NodeRun, previous: NodeRun) -> str:
     changes = _fingerprint_changes(latest, previous)
     if changes:
         return f"{_listed(changes)} changed"
     new_inputs = _new_inputs(store, latest, previous)
     if new_inputs:
-        reasons = [_producer_reason(store, pipeline, name, artifact_id) for name, artifact_id in new_inputs]
+        reasons = [_producer_reason(store, name, artifact_id) for name, artifact_id in new_inputs]
         return _listed(reasons)
     if not _outputs_exist(store, previous):
         return "its earlier outputs are no longer there"
@@ -88,12 +88,10 @@ def _new_inputs(store: Store, latest: NodeRun, previous: NodeRun) -> list[tuple[
     ]
 
 
-def _producer_reason(store: Store, pipeline: str, name: str, artifact_id: int) -> str:
+def _producer_reason(store: Store, name: str, artifact_id: int) -> str:
     producer = store.producer(artifact_id)
-    for node in NODES:
-        if any(record.id == producer for record in store.history(pipeline, node)):
-            return f"its input {name} is new: {node} ran before it"
-    return f"its input {name} is new"
+    node = store.node_of(producer) if producer is not None else None
+    return f"its input {name} is new" + (f": {node} ran before it" if node else "")
 
 
 def _outputs_exist(store: Store, record: NodeRun) -> bool:

@@ -130,12 +130,11 @@ def output_to(path: Path) -> Iterator[None]:
 
 
 def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
-    """A failure as plain data: node, message, whether it is one of ours, and the user's own lines in the traceback."""
+    """A failure as plain data: node, message, and the user's own lines in the traceback."""
     known = isinstance(error, MillraceError)
     message = re.sub(r"\s*\[while running '.*?'\]", "", str(error)).strip()
     return {
         "node": node,
-        "known": known,
         "message": message if known else f"{type(error).__name__}: {message}",
         "lines": _user_lines(error),
     }

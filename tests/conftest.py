@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from store_builder import StoreBuilder
 
-from pipeline import checks, environment, fingerprint, local, recipe, worker
+from pipeline import environment, fingerprint, local, recipe, worker
 from pipeline.environment import Environment
 
 PROJECT = Path(__file__).resolve().parent.parent
-MODULES_WITH_ROOT = (checks, environment, fingerprint, local, recipe, worker)
+MODULES_WITH_ROOT = (environment, fingerprint, local, recipe, worker)
 
 DATA = "fare,tips,company\n1.0,0.5,Blue\n2.0,,Red\n"
 RECIPE = """\

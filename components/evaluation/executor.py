@@ -11,7 +11,7 @@ from tfx.types import artifact_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
 from components.evaluation import summary
-from components.evaluation.settings import EvaluatorSettings
+from components.evaluation.settings import SUMMARY_FILE, EvaluatorSettings
 
 
 class Executor(executor.Executor):
@@ -23,4 +23,4 @@ class Executor(executor.Executor):
         evaluation = artifact_utils.get_single_instance(output_dict["evaluation"])
         settings = EvaluatorSettings.model_validate_json(exec_properties["settings"])
         result = summary.summarize(evaluation.uri, settings)
-        Path(evaluation.uri, summary.SUMMARY_FILE).write_text(json.dumps(result, indent=2), encoding="utf-8")
+        Path(evaluation.uri, SUMMARY_FILE).write_text(json.dumps(result, indent=2), encoding="utf-8")

@@ -6,6 +6,9 @@ from pydantic import Field, field_validator, model_validator
 
 from components.settings import Settings
 
+SUMMARY_FILE = "summary.json"
+"""What `summary.summarize` found, beside TFMA's own files."""
+
 
 class MetricBar(Settings):
     """What a metric must reach for the model to be pushed; a metric without a bar is only reported.

@@ -9,7 +9,6 @@ import tensorflow_model_analysis as tfma
 
 from components.evaluation.settings import EvaluatorSettings, MetricBar
 
-SUMMARY_FILE = "summary.json"
 BASELINE_NAME = "baseline"
 CANDIDATE_NAME = "candidate"
 ROWS_METRIC = "example_count"

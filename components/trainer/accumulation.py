@@ -77,7 +77,8 @@ def _gradients(model: tf_keras.Model, group: Any, share: tf.Tensor) -> list[tf.T
             loss = model.optimizer.get_scaled_loss(loss)
     model._validate_target_and_loss(y, loss)
     gradients = tape.gradient(loss, model.trainable_variables)
-    model.compute_metrics(x, y, predicted, sample_weight)
+    # Not compute_metrics, which also reads the metrics: under a strategy that cannot be done in a loop.
+    model.compiled_metrics.update_state(y, predicted, sample_weight)
     return [
         tf.zeros(variable.shape, variable.dtype) if gradient is None else tf.convert_to_tensor(gradient)
         for gradient, variable in zip(gradients, model.trainable_variables, strict=True)

@@ -18,9 +18,12 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from components.errors import TrainingError
 from components.trainer import callbacks, strategies, watching, worker_process
 from components.trainer.job import Job
 from components.trainer.settings import TrainerSettings
+
+GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 def is_server() -> bool:
@@ -32,8 +35,12 @@ def is_server() -> bool:
 def serve() -> None:
     """Serves the coordinator; does not return, for whoever started the task ends it when the coordinator is done."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    cluster = resolver.cluster_spec()
+    options = tf.compat.v1.ConfigProto()
+    # A step waits in one of these threads for others to be done; with as few as cores it may wait for ever.
+    options.inter_op_parallelism_threads = max(os.cpu_count() or 1, cluster.num_tasks("worker") + 1)
     server = tf.distribute.Server(
-        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
+        cluster, job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc", config=options
     )
     server.join()
 
@@ -57,11 +64,12 @@ def train(job: Job) -> None:
     """Trains in processes of its own, and returns when the chief has exported the model.
 
     Raises:
-        TrainingError: One of the processes died; the others were ended.
+        TrainingError: One of the processes died, and the others were ended; or there are fewer GPUs than workers.
         MillraceError: What a process raised.
     """
     roles = _roles(job.settings)
     shares = _divide(sorted(os.sched_getaffinity(0)), sum(kind == "worker" for kind, _ in roles))
+    gpus = _divide_gpus(job.settings.workers)
     logs = _log_prefix(job)
     with tempfile.TemporaryDirectory(prefix="millrace-training-") as folder, ExitStack() as started:
         addresses = _addresses(roles) if len(roles) > 1 else {}
@@ -78,6 +86,8 @@ def train(job: Job) -> None:
             task_path.write_text(task.model_dump_json(), encoding="utf-8")
             is_chief = (kind, index) == roles[0]
             environment = _environment(addresses, kind, index, is_chief)
+            if len(roles) > 1 and gpus:
+                environment[GPUS_VARIABLE] = gpus[index] if kind == "worker" else "-1"
             log = Path(f"{logs}{name}.log")
             process = _start(task_path, environment, log)
             workers.append(watching.Worker(name, process, log, Path(task.failure_path), is_chief))
@@ -98,6 +108,20 @@ def _divide(cores: Sequence[int], num_workers: int) -> list[list[int]]:
     if num_workers == 1 or len(cores) < num_workers:
         return [[] for _ in range(num_workers)]
     return [list(cores[index::num_workers]) for index in range(num_workers)]
+
+
+def _divide_gpus(num_workers: int) -> list[str]:
+    """The GPUs that each worker may see, as CUDA names them; none where the machine has none."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return []
+    if len(gpus) < num_workers:
+        raise TrainingError(
+            f"trainer.workers is {num_workers}, but this machine has {len(gpus)} GPUs, expected at least one for each.",
+            f"Set trainer.workers to at most {len(gpus)}, or rehearse on the processor with {GPUS_VARIABLE}=-1.",
+        )
+    names = (os.environ.get(GPUS_VARIABLE) or ",".join(map(str, range(len(gpus))))).split(",")
+    return [",".join(names[index::num_workers]) for index in range(num_workers)]
 
 
 def _addresses(roles: Sequence[tuple[str, int]]) -> dict[str, list[str]]:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
+import tf_keras
 
 from components.errors import TrainingError
+from components.trainer import model_tensors
 from components.trainer.features import Feature
 from components.trainer.inputs import Split
 
@@ -30,6 +32,32 @@ def check_values(split: Split, files: Sequence[str]) -> None:
         for name in filter(None, (layout.label, layout.sample_weight)):
             _check_finite(name, rows[name].numpy(), row, files)
         row += len(rows[layout.label])
+
+
+def check_shapes(model: tf_keras.Model, batch: Sequence[Any]) -> None:
+    """Looks at what the model makes of one batch.
+
+    Args:
+        model: Not necessarily compiled.
+        batch: `(features, label, ...)`, as the model is fitted with.
+
+    Raises:
+        TrainingError: An output does not have a row for each row of the batch, or not the label's width.
+    """
+    features, label = batch[:2]
+    for name, output in model_tensors.outputs_of(model, features).items():
+        received, rows = output.shape.as_list(), label.shape[0]
+        if not received or received[0] != rows:
+            raise TrainingError(
+                f"The model's output {name!r} has the shape {received} for a batch of {rows} rows, "
+                f"expected [{rows}, ...].",
+                "Keep the first dimension in build_model: reduce over axis 1 and up, and begin a reshape with -1.",
+            )
+        if label.shape.rank > 1 and label.shape[1:] != output.shape[1:] and label.shape[1:] != [1]:
+            raise TrainingError(
+                f"The model's output {name!r} has the shape {received}, but the label {label.shape.as_list()}.",
+                "Give the last layer in build_model as many units as the label has values.",
+            )
 
 
 @contextmanager

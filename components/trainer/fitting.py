@@ -68,9 +68,16 @@ def fit(
     """
     settings = job.settings
     plans = schedule(settings, data.train.rows)
-    batches = data.train.training_batches(
-        settings.batch_size, settings.seed, settings.input, _augmentation(recipe, settings)
+    make_batches = functools.partial(
+        data.train.training_batches,
+        settings.batch_size,
+        settings.seed,
+        settings.input,
+        _augmentation(recipe, settings),
     )
+    batches = make_batches()
+    if settings.debug:
+        debugging.check_shapes(model, next(iter(batches)))
     history: dict[str, list[float]] = {}
     for number, plan in enumerate(plans):
         with strategy.scope():
@@ -79,7 +86,7 @@ def fit(
             labels.check(model, {"train": data.train, "eval": data.eval}, job.class_names)
         with debugging.checked_numerics(settings.debug):
             history = model.fit(
-                batches,
+                strategies.fed(make_batches, strategy),
                 initial_epoch=plan.initial_epoch,
                 epochs=plan.epochs,
                 steps_per_epoch=plan.steps_per_epoch,
@@ -89,10 +96,9 @@ def fit(
                 callbacks=_callbacks(job, number, plans[-1].epochs, batches, strategy, note),
                 verbose=2,
             ).history
+    strategies.wait_for_all(strategy)
     if settings.callbacks.best_checkpoint:
         model.load_weights(f"{job.model_run_dir}/{callbacks.BEST_WEIGHTS}").expect_partial()
-    if job.checkpoint_dir and strategies.is_chief(strategy):
-        shutil.rmtree(job.checkpoint_dir, ignore_errors=True)
     if settings.callbacks.best_checkpoint or settings.callbacks.early_stopping or not history:
         # The model is not, or not surely, the last epoch's.
         history = _evaluated(model, data.eval, settings)
@@ -103,6 +109,12 @@ def fit(
         "strategy": type(strategy).__name__,
     }
     return Result(card.last_validation_metrics(history), facts)
+
+
+def forget_backup(job: Job) -> None:
+    """Removes what was kept for the case that the training is interrupted."""
+    if job.checkpoint_dir:
+        shutil.rmtree(job.checkpoint_dir, ignore_errors=True)
 
 
 def schedule(settings: TrainerSettings, rows: int) -> list[Plan]:
@@ -152,7 +164,7 @@ def _callbacks(
         # A folder a phase: a phase that was done is skipped, for its backup says that all its epochs were.
         folder = f"{job.checkpoint_dir}/phase-{phase}"
         chosen.insert(0, tf_keras.callbacks.BackupAndRestore(folder, delete_checkpoint=False))
-    if wanted.tensorboard and wanted.tensorboard.example_images:
+    if wanted.tensorboard and wanted.tensorboard.example_images and strategies.is_chief(strategy):
         chosen.append(callbacks.ExampleImages(batches, wanted.tensorboard.example_images, job.model_run_dir))
     if strategies.is_chief(strategy):
         chosen.append(tf_keras.callbacks.CSVLogger(f"{job.model_run_dir}/{callbacks.HISTORY_FILE}", append=phase > 0))

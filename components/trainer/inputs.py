@@ -113,11 +113,15 @@ class Split:
         batches = self._streamed(batch_size, seed, settings) if self.columns is None else self._kept(batch_size, seed)
         if augment is not None:
             batches = batches.enumerate().map(self._augmented(augment, seed), tf.data.AUTOTUNE)
-        return batches.map(self.layout.split).prefetch(tf.data.AUTOTUNE).with_options(_options(settings))
+        return (
+            batches.map(self.layout.split)
+            .prefetch(tf.data.AUTOTUNE)
+            .with_options(_options("data" if self.columns is not None else settings.auto_shard))
+        )
 
     def evaluation_batches(self, settings: InputSettings) -> tf.data.Dataset:
         """One pass in batches of at most `layout.chunk_rows` rows, in order, as `Layout.split` gives them."""
-        return self.chunks().map(self.layout.split).prefetch(tf.data.AUTOTUNE).with_options(_options(settings))
+        return self.chunks().map(self.layout.split).prefetch(tf.data.AUTOTUNE).with_options(_options("data"))
 
     def chunks(self) -> tf.data.Dataset:
         """One pass over all columns in chunks of at most `layout.chunk_rows` rows, in order."""
@@ -200,8 +204,9 @@ def _machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _options(settings: InputSettings) -> tf.data.Options:
+def _options(auto_shard: str) -> tf.data.Options:
+    # TensorFlow's own `auto` shards by file, where rows are lost or a worker without a file fails.
     options = tf.data.Options()
-    policy = tf.data.experimental.AutoShardPolicy[settings.auto_shard.upper()]
+    policy = tf.data.experimental.AutoShardPolicy[auto_shard.upper()]
     options.experimental_distribute.auto_shard_policy = policy
     return options

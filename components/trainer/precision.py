@@ -22,14 +22,18 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 
 @contextmanager
-def policy(precision: Precision) -> Iterator[str]:
+def policy(precision: Precision, loss_scaling: bool = True) -> Iterator[str]:
     """Makes `precision` Keras's global dtype policy for a while.
+
+    Args:
+        precision: What is asked for.
+        loss_scaling: See `resolve`.
 
     Yields:
         The policy's name, with `auto` resolved.
     """
     earlier = tf_keras.mixed_precision.global_policy()
-    chosen = resolve(precision)
+    chosen = resolve(precision, loss_scaling)
     tf_keras.mixed_precision.set_global_policy(chosen)
     try:
         yield chosen
@@ -37,15 +41,21 @@ def policy(precision: Precision) -> Iterator[str]:
         tf_keras.mixed_precision.set_global_policy(earlier)
 
 
-def resolve(precision: Precision) -> str:
-    """Returns the dtype policy: `precision` itself, or for `auto` what this machine's devices are fast at."""
+def resolve(precision: Precision, loss_scaling: bool = True) -> str:
+    """Returns the dtype policy: `precision` itself, or for `auto` what this machine's devices are fast at.
+
+    Args:
+        precision: What is asked for.
+        loss_scaling: Whether the strategy can scale losses; without that, small float16 gradients vanish, and `auto`
+            does not choose it.
+    """
     if precision != "auto":
         return precision
     if tf.config.list_logical_devices("TPU"):
         return "mixed_bfloat16"
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
-        capable = all(_compute_capability(gpu) >= TENSOR_CORES for gpu in gpus)
+        capable = loss_scaling and all(_compute_capability(gpu) >= TENSOR_CORES for gpu in gpus)
         return "mixed_float16" if capable else "float32"
     return "mixed_bfloat16" if cpu_flags() & BFLOAT16_FLAGS else "float32"
 

@@ -44,6 +44,12 @@ def recompute_blocks(model: tf_keras.Model, patterns: Sequence[str]) -> None:
             blocks[name].call = functools.partial(_recomputed, blocks[name], type(blocks[name]).call)
 
 
+def undo(model: tf_keras.Model) -> None:
+    """Gives all blocks their own `call` back: an exported model has no backward pass, and TF Lite knows none."""
+    for layer in model.layers:
+        layer.__dict__.pop("call", None)
+
+
 def _recomputed(block: tf_keras.layers.Layer, original: Callable[..., Any], inputs: Any, **arguments: Any) -> Any:
     """The block's `call`, recomputed."""
     recomputing = False

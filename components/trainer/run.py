@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 import tensorflow_transform as tft
 import tf_keras
@@ -18,6 +19,7 @@ from components.trainer import (
     fitting,
     inputs,
     precision,
+    recompute,
     strategies,
     warm_up,
 )
@@ -50,9 +52,10 @@ def train(job: Job) -> None:
     tf_keras.utils.set_random_seed(settings.seed)
     recipe = importlib.import_module(job.model_module)
     transform_output = tft.TFTransformOutput(job.transform_graph)
+    strategies.check_files(job.train_files, settings)
     strategy = strategies.create(settings)
 
-    with precision.policy(settings.precision) as policy:
+    with precision.policy(settings.precision, strategies.can_scale_losses(strategy)) as policy:
         schema = transform_output.transformed_metadata.schema
         model_features = features.from_schema(schema, job.label, settings.sample_weight)
         layout = inputs.Layout.of(transform_output, model_features, job.label, settings.sample_weight)
@@ -64,7 +67,11 @@ def train(job: Job) -> None:
             debugging.check_values(data.train, job.train_files)
         with strategy.scope():
             model = building.build(recipe, model_features, settings)
-        result = fitting.fit(model, recipe, job, data, strategy, note=strategies.describe(strategy, policy))
+        note = strategies.describe(strategy, policy)
+        sys.stdout.write(f"Training in {note}\n")
+        result = fitting.fit(model, recipe, job, data, strategy, note)
+        model = strategies.alone(model, strategy, lambda: building.build(recipe, model_features, settings))
+        recompute.undo(model)
 
     if strategies.is_chief(strategy):
         options = export.Options(
@@ -76,3 +83,4 @@ def train(job: Job) -> None:
             training={"settings": settings.model_dump(mode="json"), "precision": policy, **result.facts},
         )
         export.save(model, transform_output, job.label, job.serving_model_dir, options)
+        fitting.forget_backup(job)

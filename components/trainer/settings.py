@@ -24,12 +24,15 @@ class InputSettings(Settings):
         cache: `memory` parses a split once and keeps it; `none` reads the files in every epoch; `auto` keeps a split
             whose parsed rows take at most a quarter of the machine's memory.
         shuffle_rows: Rows of the shuffle buffer where the split is not kept in memory; in memory all are shuffled.
-        auto_shard: How workers share the data: TensorFlow's `tf.data.experimental.AutoShardPolicy`.
+        auto_shard: How the workers of a `multi_worker` training share the data, as TensorFlow's AutoShardPolicy names
+            it. With `data` all read the same rows and each takes its part of every batch, so that a pass has every row
+            once; with `file` each reads files of its own, which is less work but only right for files of equally many
+            rows. In memory, and to validate, it is always `data`.
     """
 
     cache: Literal["auto", "memory", "none"] = "auto"
     shuffle_rows: int = Field(default=100_000, ge=1)
-    auto_shard: Literal["auto", "file", "data", "off"] = "auto"
+    auto_shard: Literal["data", "file"] = "data"
 
 
 class Phase(Settings):
@@ -112,7 +115,8 @@ class TrainerSettings(Settings):
             )
         if self.replicas is not None and self.strategy not in ("auto", "mirrored"):
             raise ValueError(f"replicas is for strategy mirrored; received strategy {self.strategy}")
-        replicas = self.replicas or self.workers
+        # A worker of parameter_server has whole batches of its own.
+        replicas = self.replicas or (1 if self.strategy == "parameter_server" else self.workers)
         if self.batch_size % replicas:
             raise ValueError(
                 f"batch_size is the rows of all replicas together, expected a multiple of {replicas}; "
@@ -130,6 +134,28 @@ class TrainerSettings(Settings):
             )
         if self.debug and self.optimization.jit_compile:
             raise ValueError("debug runs eagerly, which optimization.jit_compile cannot; keep one of them")
-        if self.strategy == "parameter_server" and self.debug:
-            raise ValueError("debug runs eagerly, which strategy parameter_server cannot; keep one of them")
         return self
+
+    @model_validator(mode="after")
+    def _strategy_can(self) -> TrainerSettings:
+        conflict = self.conflict_with("multi_worker" if self.strategy == "auto" and self.workers > 1 else self.strategy)
+        if conflict:
+            raise ValueError(conflict)
+        if self.communication == "nccl" and self.strategy not in ("auto", "multi_worker"):
+            raise ValueError(f"communication is for strategy multi_worker; received strategy {self.strategy}")
+        return self
+
+    def conflict_with(self, strategy: str) -> str | None:
+        """What of these settings a strategy cannot do in TensorFlow 2.16, in words; None if it can do all.
+
+        Args:
+            strategy: One of `Strategy`, or what `auto` turned out to be.
+        """
+        parameter_server = strategy == "parameter_server"
+        refused = {
+            "debug": self.debug and parameter_server,
+            "precision mixed_float16": self.precision == "mixed_float16" and parameter_server,
+            "optimization.jit_compile": self.optimization.jit_compile and strategy in MANY_PROCESSES,
+        }
+        names = [name for name, wanted in refused.items() if wanted]
+        return f"strategy {strategy} cannot do {' and '.join(names)}; keep one of them" if names else None

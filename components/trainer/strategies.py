@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+import tf_keras
 
 from components.errors import TrainingError
 from components.trainer.settings import TrainerSettings
@@ -29,6 +30,9 @@ def create(settings: TrainerSettings) -> tf.distribute.Strategy:
         TrainingError: The machine does not have what the settings want, or the batch cannot be shared out evenly.
     """
     kind = resolve(settings)
+    conflict = settings.conflict_with(kind)
+    if conflict:
+        raise TrainingError(f"The trainer's settings do not fit the cluster: {conflict}.")
     _configure_devices(kind, settings)
     strategy = {
         "one_device": lambda: tf.distribute.get_strategy(),
@@ -60,9 +64,75 @@ def resolve(settings: TrainerSettings) -> str:
     return "tpu" if tf.config.list_physical_devices("TPU") else "one_device"
 
 
+def can_scale_losses(strategy: tf.distribute.Strategy) -> bool:
+    """Whether the strategy works with Keras's LossScaleOptimizer, which mixed_float16 needs."""
+    return not isinstance(strategy, tf.distribute.ParameterServerStrategy)
+
+
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process is the one that writes results."""
     return bool(strategy.extended.should_checkpoint)
+
+
+def fed(make: Callable[[], tf.data.Dataset], strategy: tf.distribute.Strategy) -> Any:
+    """What `fit` is given so that the batches that `make` gives are shared among the replicas.
+
+    A worker of `parameter_server` works through whole batches of its own: of n workers each takes every n-th.
+    """
+    if not isinstance(strategy, tf.distribute.ParameterServerStrategy):
+        return make()
+    num_workers = len(cluster_config()["cluster"]["worker"])
+
+    def every_nth(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        return make().shard(num_workers, tf.distribute.coordinator.experimental_get_current_worker_index())
+
+    return tf_keras.utils.experimental.DatasetCreator(every_nth)
+
+
+def check_files(files: Sequence[str], settings: TrainerSettings) -> None:
+    """Checks that workers that share the data by file have a file each.
+
+    Raises:
+        TrainingError: There are fewer files than workers.
+    """
+    tasks = cluster_config().get("cluster", {})
+    num_workers = len([*tasks.get("chief", []), *tasks.get("worker", [])])
+    if settings.input.auto_shard == "file" and "ps" not in tasks and len(files) < num_workers:
+        raise TrainingError(
+            f"trainer.input.auto_shard is file, but the training split has {len(files)} files, "
+            f"expected one for each of the {num_workers} workers.",
+            "Set auto_shard to data.",
+        )
+
+
+def wait_for_all(strategy: tf.distribute.Strategy) -> None:
+    """Returns when every worker of `multi_worker` has come here; of other strategies there is one."""
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        summed = strategy.run(
+            tf.function(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.constant(1.0)))
+        )
+        for arrived in strategy.experimental_local_results(summed):
+            arrived.numpy()
+
+
+def alone(
+    model: tf_keras.Model, strategy: tf.distribute.Strategy, build: Callable[[], tf_keras.Model]
+) -> tf_keras.Model:
+    """Returns the model on one device of this process, so that it can be exported by one process alone.
+
+    All workers must call it: what each has its own value of, such as moving averages, is averaged among them.
+
+    Args:
+        model: Trained under `strategy`.
+        strategy: Whose variables it has.
+        build: Makes the same model with other weights.
+    """
+    if strategy is tf.distribute.get_strategy():
+        return model
+    weights = model.get_weights()
+    copy = build()
+    copy.set_weights(weights)
+    return copy
 
 
 def describe(strategy: tf.distribute.Strategy, policy: str) -> str:

@@ -17,6 +17,7 @@ from components.trainer.worker_process import Failure
 
 POLL_SECONDS = 0.2
 LAST_LINES = 10
+LINE_LENGTH = 300
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def _error(worker: Worker) -> MillraceError:
     code = worker.process.returncode
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     lines = worker.log.read_text(encoding="utf-8", errors="replace").splitlines()
-    last = "\n".join([line for line in lines if line.strip()][-LAST_LINES:]) or "It left no output."
+    shown = [line[:LINE_LENGTH] for line in lines if line.strip()][-LAST_LINES:]
+    last = "\n".join(shown) or "It left no output."
     return TrainingError(
         f"{worker.name} of the training {how}; its last lines:\n{last}\nLog: {worker.log}",
         "Mend the cause, or give the machine more memory if that was it, and run again: what was trained is kept.",

@@ -36,8 +36,8 @@ class BackboneParams(Settings):
 def backbone_features(pixels: tf.Tensor, params: BackboneParams) -> tf.Tensor:
     """Returns the backbone's feature maps, [batch, rows, columns, channels].
 
-    The backbone is the layer `backbone`, a model of its own, so that `trainer.phases` can freeze it. Its batch
-    normalization stays as it was trained: a few small batches would spoil its averages.
+    The backbone is the layer `backbone`, a model of its own, so that `trainer.phases` can freeze it. With weights from
+    a file its batch normalization stays as it was trained: a few small batches would spoil its averages.
 
     Args:
         pixels: Images, uint8 [batch, height, width, 1 or 3].
@@ -52,7 +52,7 @@ def backbone_features(pixels: tf.Tensor, params: BackboneParams) -> tf.Tensor:
     if images.shape[-1] == 1:
         images = tf_keras.layers.Concatenate(dtype="float32", name="gray_to_rgb")([images] * 3)
     images = inspect.getmodule(build).preprocess_input(images)  # type: ignore[union-attr]
-    return _with_weights(build, params)(images, training=False)
+    return _with_weights(build, params)(images, training=None if params.weights is None else False)
 
 
 def _builder(name: str) -> Callable[..., tf_keras.Model]:

@@ -16,8 +16,10 @@ from pydantic import Field, field_validator
 from components.errors import TrainingError
 from components.settings import Settings
 from components.trainer.features import Feature
-from recipes.cifar10.backbone import BackboneParams, backbone_features
-from recipes.cifar10.loss import SmoothedSparseCrossentropy
+
+# Relative, so that a copy of this folder under another name uses its own.
+from .backbone import BackboneParams, backbone_features
+from .loss import SmoothedSparseCrossentropy
 
 NUM_STAGES = 3
 LAYERS_PER_BLOCK = 2

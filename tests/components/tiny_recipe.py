@@ -55,7 +55,8 @@ def build_model(features: Sequence[Any], params: Mapping[str, Any]) -> tf_keras.
     """A logistic regression on everything but the id."""
     inputs = {f.name: tf_keras.Input(shape=f.shape, name=f.name, dtype=f.dtype) for f in features}
     numbers = tf.stack([tf.cast(inputs[name], tf.float32) for name in ("fare", "fare_bucket", "company")], axis=1)
-    score = tf_keras.layers.Dense(1, "sigmoid", name=params.get("name", "score"), dtype="float32")
+    name, dtype = params.get("name", "score"), params.get("dtype", "float32")
+    score = tf_keras.layers.Dense(1, "sigmoid", name=name, dtype=dtype)
     return tf_keras.Model(inputs, score(numbers))
 
 

@@ -77,15 +77,21 @@ def _a_folder_of_ones_own(project: Project) -> None:
         file = project.folder / "photos" / ("above" if number % 2 else "below") / f"{number}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(png(pixels))
-    own = ("run", "cifar10", "--set", "data.path=photos", "--set", "data.format=auto", *SHORT)
+    own = ["run", "cifar10", *SHORT]
+    for setting in (
+        "data.path=photos",
+        "transform.params={height: 12, width: 12, channels: 3}",
+        "trainer.batch_size=8",
+        "trainer.epochs=8",
+        "trainer.optimization.learning_rate_schedule.warmup_steps=5",
+    ):
+        own += ["--set", setting]
 
     refused = project.millrace(*own)
     assert refused.code == 1
     assert "The data have 2 classes (above, below), but the model has 10 outputs." in refused.errors
 
-    color = ("--set", "transform.params={height: 12, width: 12, channels: 3}", "--set", "trainer.batch_size=8")
-    schedule = ("--set", "trainer.optimization.learning_rate_schedule.warmup_steps=5")
-    finished = project.millrace(*own, *color, *schedule, "--set", "trainer.params.num_classes=2")
+    finished = project.millrace(*own, "--set", "trainer.params.num_classes=2")
     assert finished.code == 0, finished.output + finished.errors
     labels = newest_model(project) / "assets.extra" / "labels.txt"
     assert labels.read_text(encoding="utf-8") == "above\nbelow\n"

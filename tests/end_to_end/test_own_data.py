@@ -27,7 +27,7 @@ def test_the_newest_day_of_gzip_files_is_taken_and_a_schema_inferred(project: Pr
         "data/{YYYY}/{MM}/{DD}/*.csv.gz",
     )
     listed = project.millrace("recipes")
-    assert [line.split()[0] for line in listed.output.splitlines()] == ["mine", "taxi"]
+    assert [line.split()[0] for line in listed.output.splitlines()] == ["cifar10", "mine", "taxi"]
 
     finished = project.millrace("run", "mine", "--set", "trainer.train_steps=20", "--set", NO_BARS)
     assert finished.code == 0, finished.errors

@@ -61,7 +61,7 @@ def test_plain_a_look_that_sees_nothing_changes_nothing(tmp_path: Path) -> None:
 
 def test_terminal_a_table_of_all_nodes(tmp_path: Path) -> None:
     worker.progress_path(tmp_path, "Trainer").write_text(
-        json.dumps({"epoch": 2, "epochs": 5, "metrics": {"loss": 0.25, "val_loss": 0.5}})
+        json.dumps({"epoch": 2, "epochs": 5, "metrics": {"loss": 0.25, "val_loss": 0.5}, "note": "bfloat16"})
     )
     recorded = Recorded(terminal=True)
     with recorded.view as view:
@@ -80,7 +80,7 @@ def test_terminal_a_table_of_all_nodes(tmp_path: Path) -> None:
     assert rows["ExampleGen"] == ["cached"]
     assert rows["Transform"] == ["done", "2.5", "s"]
     assert rows["Trainer"][0] == "running"
-    assert rows["Trainer"][-4:] == ["epoch", "2/5", "loss", "0.2500"]
+    assert rows["Trainer"][-5:] == ["epoch", "2/5", "loss", "0.2500", "bfloat16"]
     assert rows["Pusher"] == ["waiting"]
     assert "BaselineModel" not in text
     assert "starting TensorFlow" not in text

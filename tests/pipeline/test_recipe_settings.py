@@ -128,12 +128,13 @@ def test_an_unknown_key_is_told_with_its_line_and_the_nearest_right_one(
         (
             "  batch_size: 2",
             "  train_steps: 9",
-            "recipe.yaml:5: trainer: give either train_steps or epochs; received train_steps=9, epochs=1.",
+            "recipe.yaml:5: trainer: give exactly one of train_steps, epochs and phases; "
+            "received train_steps=9, epochs=1.",
         ),
         (
             "  epochs: 1\n",
             "",
-            "recipe.yaml:5: trainer: give either train_steps or epochs; received train_steps=None, epochs=None.",
+            "recipe.yaml:5: trainer: give exactly one of train_steps, epochs and phases; received none.",
         ),
         (
             "{lower_bound: 0.5}",

@@ -98,7 +98,6 @@ def failure(error: BaseException) -> dict[str, object]:
 def test_an_error_of_ours_is_told_in_its_own_words() -> None:
     assert failure(DataError("The file is empty.", "Fill it.")) == {
         "node": "Trainer",
-        "known": True,
         "message": "The file is empty.\nFill it.",
         "lines": [],
     }
@@ -106,7 +105,7 @@ def test_an_error_of_ours_is_told_in_its_own_words() -> None:
 
 def test_another_error_is_told_with_its_type() -> None:
     found = failure(ValueError("too few"))
-    assert (found["known"], found["message"]) == (False, "ValueError: too few")
+    assert found["message"] == "ValueError: too few"
 
 
 @pytest.mark.parametrize(

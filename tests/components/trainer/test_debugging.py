@@ -10,7 +10,7 @@ import tensorflow as tf
 import tf_keras
 
 from components.errors import TrainingError
-from components.trainer.debugging import check_values, checked_numerics
+from components.trainer.debugging import check_shapes, check_values, checked_numerics
 from components.trainer.features import Feature
 from components.trainer.inputs import Layout, Split
 
@@ -61,6 +61,26 @@ def test_a_bad_value_is_named_with_its_feature_and_row(changes: dict[str, Any], 
 def test_several_files_are_told_by_the_first() -> None:
     with pytest.raises(TrainingError, match=r"in row 0 of a\.gz and 1 more, expected"):
         check_values(split(hour=[99] * 5), ["a.gz", "b.gz"])
+
+
+def shaped(reduce: Any, label: list[int]) -> None:
+    inputs = tf_keras.Input([3], name="numbers")
+    model = tf_keras.Model(inputs, tf_keras.layers.Lambda(reduce, name="score")(inputs))
+    check_shapes(model, ({"numbers": tf.ones([4, 3])}, tf.zeros(label)))
+
+
+def test_outputs_have_a_row_for_each_row_and_the_label_s_width() -> None:
+    shaped(lambda x: x, [4])
+    shaped(lambda x: x, [4, 1])
+    shaped(lambda x: x, [4, 3])
+    with pytest.raises(TrainingError) as caught:
+        shaped(lambda x: tf.reduce_sum(x, axis=0, keepdims=True), [4])
+    assert str(caught.value) == (
+        "The model's output 'score' has the shape [1, 3] for a batch of 4 rows, expected [4, ...].\n"
+        "Keep the first dimension in build_model: reduce over axis 1 and up, and begin a reshape with -1."
+    )
+    with pytest.raises(TrainingError, match=r"^The model's output 'score' has the shape \[4, 3\], but the label"):
+        shaped(lambda x: x, [4, 2])
 
 
 def fit(active: bool) -> None:

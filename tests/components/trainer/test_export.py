@@ -168,7 +168,8 @@ def test_a_recipe_may_decide_what_is_served() -> None:
 def test_a_model_in_half_precision_can_be_saved(tiny: Tiny, tmp_path: Path) -> None:
     tf_keras.mixed_precision.set_global_policy("mixed_bfloat16")
     try:
-        half = tiny_recipe.build_model(features.from_schema(tiny.output.transformed_metadata.schema, "big"), {})
+        schema = tiny.output.transformed_metadata.schema
+        half = tiny_recipe.build_model(features.from_schema(schema, "big"), {"dtype": "mixed_bfloat16"})
         export.save(half, tiny.output, "big", str(tmp_path))
     finally:
         tf_keras.mixed_precision.set_global_policy("float32")

@@ -12,6 +12,8 @@ import pytest
 import tensorflow as tf
 import tf_keras
 import tiny_recipe
+from own_step_recipe import PENALTY
+from sklearn.metrics import f1_score
 from tiny_artifacts import Tiny
 
 from components.errors import TrainingError
@@ -20,13 +22,13 @@ from components.trainer.job import Job
 from components.trainer.settings import TrainerSettings
 
 
-def job(tiny: Tiny, folder: Path, **settings: Any) -> Job:
+def job(tiny: Tiny, folder: Path, module: str = "tiny_recipe", **settings: Any) -> Job:
     trainer = {"batch_size": 30, "steps_per_execution": 2, "precision": "float32", **settings}
     return Job(
         train_files=tiny.files("train"),
         eval_files=tiny.files("eval"),
         transform_graph=tiny.graph,
-        model_module="tiny_recipe",
+        model_module=module,
         label="big",
         settings=TrainerSettings.model_validate(trainer),
         serving_model_dir=str(folder / "serving"),
@@ -35,16 +37,18 @@ def job(tiny: Tiny, folder: Path, **settings: Any) -> Job:
     )
 
 
-def fit(tiny: Tiny, folder: Path, **settings: Any) -> tuple[tf_keras.Model, fitting.Result]:
+def fit(
+    tiny: Tiny, folder: Path, module: str = "tiny_recipe", **settings: Any
+) -> tuple[tf_keras.Model, fitting.Result]:
     """Builds and fits as `run.train` does, without the export."""
-    task = job(tiny, folder, **settings)
+    task = job(tiny, folder, module, **settings)
     Path(task.model_run_dir).mkdir(exist_ok=True, parents=True)
     tf_keras.utils.set_random_seed(task.settings.seed)
     schema = tiny.output.transformed_metadata.schema
     found = features.from_schema(schema, "big", task.settings.sample_weight)
     layout = inputs.Layout.of(tiny.output, found, "big", task.settings.sample_weight)
     splits = (inputs.open_split(files, layout, task.settings.input) for files in (task.train_files, task.eval_files))
-    recipe = importlib.import_module("tiny_recipe")
+    recipe = importlib.import_module(module)
     model = building.build(recipe, found, task.settings)
     return model, fitting.fit(model, recipe, task, fitting.Data(*splits), tf.distribute.get_strategy(), "")
 
@@ -59,7 +63,6 @@ def test_a_step_is_traced_once_in_all_epochs(tiny: Tiny, tmp_path: Path) -> None
     assert model.test_function.experimental_get_tracing_count() == 1
     assert (result.facts["epochs"], result.facts["steps_per_epoch"], result.facts["replicas"]) == (3, 4, 1)
     assert result.validation_metrics["loss"] == pytest.approx(float(history(tmp_path)[-1]["val_loss"]))
-    assert not Path(tmp_path, "checkpoints").exists() or not list(Path(tmp_path, "checkpoints").iterdir())
 
 
 def test_phases_freeze_and_thaw_with_their_own_rates(tiny: Tiny, tmp_path: Path) -> None:
@@ -106,6 +109,7 @@ def test_a_debug_run_is_eager_and_learns_the_same(tiny: Tiny, tmp_path: Path) ->
 def test_the_layer_that_recipe_yaml_names_is_exported(tiny: Tiny, tmp_path: Path) -> None:
     Path(tmp_path, "run").mkdir()
     run.train(job(tiny, tmp_path, epochs=1, params={"name": "odds"}, embedding_layer="odds"))
+    assert list(Path(tmp_path, "checkpoints").iterdir()) == []
     found = card.read(tmp_path / "serving")
     assert found.embedding_layer == "odds"
     loaded = tf.saved_model.load(str(tmp_path / "serving"))
@@ -113,4 +117,25 @@ def test_the_layer_that_recipe_yaml_names_is_exported(tiny: Tiny, tmp_path: Path
     np.testing.assert_array_equal(
         loaded.signatures["embedding"](examples=rows)["embedding"],
         loaded.signatures["serving_default"](examples=rows)["odds"],
+    )
+
+
+WEIGHTED = {"sample_weight": "fare_bucket", "optimization": {"clip_norm": 1.0}}
+
+
+def test_a_train_step_of_the_recipe_s_own_is_what_trains(tiny: Tiny, tmp_path: Path) -> None:
+    model, _ = fit(tiny, tmp_path, "own_step_recipe", train_steps=3, params={"own_step": True}, **WEIGHTED)
+    # From zero, three steps of an eighth each way: no optimizer gives such weights.
+    assert {abs(float(weight)) * 8 for weight in model.layers[-1].kernel.numpy()[:, 0]} <= {1.0, 3.0}
+
+
+def test_added_losses_and_weighted_metrics_are_counted(tiny: Tiny, tmp_path: Path) -> None:
+    model, result = fit(tiny, tmp_path, "own_step_recipe", epochs=1, **WEIGHTED)
+    rows = tiny.tensors(tiny.transformed, "eval")
+    weight, label = rows["fare_bucket"].astype(np.float32), rows["big"]
+    score = model.predict({name: rows[name] for name in model.input_names}, verbose=0)[:, 0]
+    losses = tf_keras.losses.binary_crossentropy(label[:, None].astype(np.float32), score[:, None]).numpy()
+    assert result.validation_metrics["loss"] == pytest.approx(float(np.mean(losses * weight)) + PENALTY, rel=1e-4)
+    assert result.validation_metrics["f1_score"] == pytest.approx(
+        f1_score(label, score > 0.45, sample_weight=weight), rel=1e-4
     )

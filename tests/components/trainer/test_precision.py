@@ -61,6 +61,11 @@ def test_gpus_get_float16_where_all_have_tensor_cores(
     assert precision.resolve("auto") == expected
 
 
+def test_a_gpu_gets_no_float16_where_losses_cannot_be_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices(monkeypatch, [(9, 0)])
+    assert precision.resolve("auto", loss_scaling=False) == "float32"
+
+
 def test_a_tpu_gets_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
     devices(monkeypatch, [(6, 1)], tpus=8)
     assert precision.resolve("auto") == "mixed_bfloat16"

@@ -12,7 +12,7 @@ from small_models import IMAGES, LABELS, assert_equal, fitted, residual_network
 
 from components.errors import TrainingError
 from components.trainer.accumulation import accumulate
-from components.trainer.recompute import recompute_blocks
+from components.trainer.recompute import recompute_blocks, undo
 
 BLOCKS = functools.partial(recompute_blocks, patterns=["block_*"])
 
@@ -54,6 +54,17 @@ def test_prediction_is_unchanged() -> None:
     plain, recomputed = residual_network(normalized=True), residual_network(normalized=True)
     BLOCKS(recomputed)
     np.testing.assert_array_equal(plain({"image": IMAGES}), recomputed({"image": IMAGES}))
+
+
+def test_undone_a_block_is_computed_once_again() -> None:
+    model = residual_network()
+    BLOCKS(model)
+    recomputed = tf.function(lambda images: model({"image": images})).get_concrete_function(IMAGES)
+    undo(model)
+    plain = tf.function(lambda images: model({"image": images})).get_concrete_function(IMAGES)
+    found = [{operation.type for operation in traced.graph.get_operations()} for traced in (recomputed, plain)]
+    assert found[0] - found[1] == {"IdentityN"}
+    np.testing.assert_array_equal(recomputed(tf.constant(IMAGES)), plain(tf.constant(IMAGES)))
 
 
 def test_a_name_that_fits_nothing() -> None:

@@ -30,8 +30,8 @@ def weights_file(tmp_path_factory) -> str:
     return str(path)
 
 
-def test_two_phases_freeze_exactly_the_backbone_then_nothing():
-    params = backbone()
+def test_two_phases_freeze_exactly_the_backbone_then_nothing(weights_file):
+    params = backbone(weights=weights_file)
     # Eagerly: tracing takes longer than two steps.
     settings = TrainerSettings(epochs=1, batch_size=6, debug=True, params=params)
     model = building.build(recipe, GRAY, settings)
@@ -61,6 +61,14 @@ def test_weights_come_from_the_file(weights_file):
     kept.load_weights(weights_file)
     for ours, theirs in zip(model.get_layer("backbone").weights, kept.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_averages_are_learned_where_there_are_no_weights():
+    model = recipe.build_model(COLOR, backbone())
+    averages = [weight for weight in model.weights if "moving_mean" in weight.name]
+    model(np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), np.uint8), training=True)
+    assert averages
+    assert all(np.abs(weight.numpy()).max() > 0 for weight in averages)
 
 
 def test_images_are_resized_and_scaled_as_the_backbone_was_trained(weights_file):

@@ -1,0 +1,115 @@
+"""Training in several processes: the model of one device, errors and ends, and the way on after them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_artifacts import Tiny
+
+from components.errors import TrainingError
+from components.trainer import callbacks, cluster, run
+from components.trainer.job import Job
+
+# Each of two replicas has 13 rows of a batch, which three groups do not divide evenly.
+SETTINGS = {"batch_size": 26, "steps_per_execution": 2, "precision": "float32"}
+THREE_GROUPS = {"gradient_accumulation": 3}
+
+
+@pytest.fixture(scope="module")
+def new_job(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Job]:
+    """Makes jobs with folders of their own: `new_job(epochs=1, workers=2)`."""
+    checkpoints = tmp_path_factory.mktemp("checkpoints")
+
+    def make(model_module: str = "tiny_recipe", **settings: Any) -> Job:
+        folder = tmp_path_factory.mktemp("run")
+        return Job(
+            train_files=tiny.files("train"),
+            eval_files=tiny.files("eval"),
+            transform_graph=tiny.graph,
+            model_module=model_module,
+            label="big",
+            settings={**SETTINGS, **settings},
+            serving_model_dir=str(folder / "serving"),
+            model_run_dir=str(folder),
+            checkpoint_root=str(checkpoints),
+        )
+
+    return make
+
+
+def scores(job: Job, tiny: Tiny) -> Any:
+    served = tf.saved_model.load(job.serving_model_dir).signatures["serving_default"]
+    [output] = served(examples=tf.constant(tiny.serialized("eval"))).values()
+    return output.numpy()
+
+
+def history(job: Job) -> list[dict[str, float]]:
+    rows = csv.DictReader(Path(job.model_run_dir, callbacks.HISTORY_FILE).read_text().splitlines())
+    return [{name: float(value) for name, value in row.items()} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def one_device(new_job: Callable[..., Job]) -> Job:
+    """A training in this process, without accumulation."""
+    job = new_job(epochs=2)
+    assert not cluster.is_needed(job.settings)
+    run.train(job)
+    return job
+
+
+@pytest.mark.parametrize(
+    "settings", [{"strategy": "mirrored", "replicas": 2}, {"workers": 2}], ids=["mirrored", "multi_worker"]
+)
+def test_replicas_with_accumulation_train_the_model_of_one_device_without(
+    settings: dict[str, Any], one_device: Job, new_job: Callable[..., Job], tiny: Tiny
+) -> None:
+    job = new_job(epochs=2, optimization=THREE_GROUPS, **settings)
+    assert cluster.is_needed(job.settings)
+    cluster.train(job)
+    np.testing.assert_allclose(scores(job, tiny), scores(one_device, tiny), rtol=1e-5)
+    assert [row["epoch"] for row in history(job)] == [0, 1]
+    for found, expected in zip(history(job), history(one_device), strict=True):
+        assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_parameter_servers_train_and_the_coordinator_exports(new_job: Callable[..., Job], tiny: Tiny) -> None:
+    job = new_job(epochs=3, strategy="parameter_server", workers=2, optimization=THREE_GROUPS)
+    cluster.train(job)
+    losses = [row["val_loss"] for row in history(job)]
+    assert losses == sorted(losses, reverse=True)
+    assert scores(job, tiny).shape == (30, 1)
+
+
+def test_a_killed_worker_ends_the_training_and_the_next_goes_on(new_job: Callable[..., Job], tmp_path: Path) -> None:
+    params = {"epoch": 3, "task": 1, "how": "kill", "memory": str(tmp_path / "done")}
+    job = new_job("interrupted_recipe", epochs=6, workers=2, params=params)
+    with pytest.raises(TrainingError) as caught:
+        cluster.train(job)
+    message = str(caught.value)
+    assert message.startswith("worker-1 of the training was ended by SIGKILL; its last lines:\n")
+    assert "\nabout to die\n" in message
+    assert not Path(job.serving_model_dir).exists()
+    again = new_job("interrupted_recipe", epochs=6, workers=2, params=params)
+    cluster.train(again)
+    # The chief may have been ended while it wrote down the third epoch.
+    assert history(again)[0]["epoch"] in (2, 3)
+    assert history(again)[-1]["epoch"] == 5
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 3])
+def test_one_device_goes_on_after_its_last_whole_epoch(
+    steps_per_execution: int, new_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    params = {"epoch": 3, "task": -1, "how": "raise", "memory": str(tmp_path / "done")}
+    job = new_job("interrupted_recipe", epochs=5, steps_per_execution=steps_per_execution, params=params)
+    with pytest.raises(InterruptedError):
+        run.train(job)
+    assert [row["epoch"] for row in history(job)] == [0, 1, 2]
+    run.train(job)
+    assert [row["epoch"] for row in history(job)] == [3, 4]
