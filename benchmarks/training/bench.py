@@ -16,6 +16,7 @@ from pipeline import recipe
 
 BATCH = 128
 NOISE_ROWS = 20 * BATCH
+FEW_ROWS = 5 * BATCH
 RESNET, WIDE_AND_DEEP = "benchmarks.training.resnet", "benchmarks.training.wide_and_deep"
 
 
@@ -37,6 +38,11 @@ class Bench:
     def noise(self) -> dict[str, str]:
         """See `data.noise_images`; 20 batches."""
         return self._prepared("images", lambda folder: data.noise_images(folder, NOISE_ROWS))
+
+    @functools.cached_property
+    def few(self) -> dict[str, str]:
+        """See `data.noise_images`; 5 batches."""
+        return self._prepared("few images", lambda folder: data.noise_images(folder, FEW_ROWS))
 
     @functools.cached_property
     def digits(self) -> dict[str, str]:

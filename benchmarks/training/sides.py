@@ -102,18 +102,19 @@ def our_fit(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -
 
     Returns:
         `epochs`, see `EpochTimer.epochs`; `peak_bytes`, the process's greatest resident set, imports included;
-        `weights`, a file of all trained weights, float32 [number of weights].
+        `peak_bytes_before`, the same before the fit; `weights`, a file of all trained weights, float32 [number of weights].
     """
     job = new_job(module, data, settings)
     times = _timed_in(job)
     with precision.policy(job.settings.precision):
         training = opened(job)
         model = training.build()
+        before = _peak_bytes()
         training.fit(model)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
+    peak = _peak_bytes()
     weights = f"{job.model_run_dir}/weights.npy"
     np.save(weights, np.concatenate([weight.numpy().astype(np.float32).ravel() for weight in model.weights]))
-    return {"epochs": _slowest(times), "peak_bytes": peak, "weights": weights}
+    return {"epochs": _slowest(times), "peak_bytes": peak, "peak_bytes_before": before, "weights": weights}
 
 
 def bare_fit(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -> list[list[float]]:
@@ -161,6 +162,10 @@ def input_alone(module: str, data: Mapping[str, str], settings: Mapping[str, Any
     for _ in range(batches):
         next(iterator)
     return (time.perf_counter() - start) / batches
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
 
 
 def _timed_in(job: Job) -> Path:
