@@ -17,6 +17,7 @@ from pipeline import recipe
 BATCH = 128
 NOISE_ROWS = 20 * BATCH
 FEW_ROWS = 5 * BATCH
+MANY_ROWS = 80 * BATCH
 RESNET, WIDE_AND_DEEP = "benchmarks.training.resnet", "benchmarks.training.wide_and_deep"
 
 
@@ -43,6 +44,11 @@ class Bench:
     def few(self) -> dict[str, str]:
         """See `data.noise_images`; 5 batches."""
         return self._prepared("few images", lambda folder: data.noise_images(folder, FEW_ROWS))
+
+    @functools.cached_property
+    def many(self) -> dict[str, str]:
+        """See `data.noise_images`; 80 batches, for what is done once an epoch weighs too much in short ones."""
+        return self._prepared("many images", lambda folder: data.noise_images(folder, MANY_ROWS))
 
     @functools.cached_property
     def digits(self) -> dict[str, str]:

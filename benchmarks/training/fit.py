@@ -25,7 +25,7 @@ def measure(bench: Bench) -> list[Figure]:
 
     The bare fit has no augmentation either, though ours has: nothing is taken away from what a run does.
     """
-    resnet = {"module": RESNET, "data": bench.noise, "settings": resnet_settings(epochs=6)}
+    resnet = {"module": RESNET, "data": bench.many, "settings": resnet_settings(epochs=4)}
     taxi_settings = trainer_settings("taxi", train_steps=None, epochs=TAXI_EPOCHS)
     taxi = {"module": WIDE_AND_DEEP, "data": bench.taxi, "settings": taxi_settings}
     return [

@@ -30,6 +30,7 @@ def measure(bench: Bench) -> list[Figure]:
             at_most=MOST_DIFFERENCE,
             digits=8,
         ),
+        Figure(f"{name}: peak memory before the fit", kept[0]["peak_bytes_before"] / 2**20, unit=" MiB", digits=0),
         Figure(f"{name}: peak memory without", peaks["kept"][0] / 2**20, unit=" MiB", digits=0),
         Figure(f"{name}: peak memory with", peaks["recomputed"][0] / 2**20, unit=" MiB", digits=0),
         Figure(f"{name}: time / without", ratio(times["recomputed"], times["kept"])),

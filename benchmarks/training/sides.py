@@ -102,7 +102,8 @@ def our_fit(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -
 
     Returns:
         `epochs`, see `EpochTimer.epochs`; `peak_bytes`, the process's greatest resident set, imports included;
-        `peak_bytes_before`, the same before the fit; `weights`, a file of all trained weights, float32 [number of weights].
+        `peak_bytes_before`, the same before the fit; `weights`, a file of all trained weights,
+        float32 [number of weights].
     """
     job = new_job(module, data, settings)
     times = _timed_in(job)
