@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.training.bench import RESNET, Bench, ratio, resnet_settings, seconds
 from benchmarks.training.report import Figure
 
-DEPTH, WIDTH = 56, 32
+DEPTH, WIDTH, BATCH = 56, 32, 256
 EPOCHS = 3
 MOST_MEMORY = 0.6
 MOST_DIFFERENCE = 1e-5
@@ -21,7 +21,7 @@ def measure(bench: Bench) -> list[Figure]:
     kept, recomputed = rounds["kept"], rounds["recomputed"]
     peaks = {name: [float(result["peak_bytes"]) for result in results] for name, results in rounds.items()}
     times = {name: [seconds(result["epochs"]) for result in results] for name, results in rounds.items()}
-    name = f"recompute, ResNet-{DEPTH}, width {WIDTH}"
+    name = f"recompute, ResNet-{DEPTH}, width {WIDTH}, batch {BATCH}"
     return [
         Figure(f"{name}: peak memory / without", ratio(peaks["recomputed"], peaks["kept"]), at_most=MOST_MEMORY),
         Figure(
@@ -40,6 +40,7 @@ def measure(bench: Bench) -> list[Figure]:
 def _train(bench: Bench, recompute: list[str]) -> dict[str, Any]:
     settings = resnet_settings(
         epochs=EPOCHS,
+        batch_size=BATCH,
         precision="float32",
         params={"depth": DEPTH, "width": WIDTH},
         optimization={"recompute": recompute},
