@@ -17,8 +17,8 @@ EPOCHS = 3
 def measure(bench: Bench) -> list[Figure]:
     """Images a second of the same ResNet-20, with the same global batch and with the same batch a worker.
 
-    In float32 and of twice the paper's width: bound by arithmetic, of which a wide epoch has enough to hide what is done
-    once an epoch.
+    In float32 and of twice the paper's width: bound by arithmetic, of which a wide epoch has enough to hide what is
+    done once an epoch.
     """
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) < 2:
