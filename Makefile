@@ -6,7 +6,7 @@ FLAGS  ?=
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup pipeline serve test e2e lint format bench-taxi bench-seeds bench-ingest lock clean
+.PHONY: help setup pipeline serve test e2e lint format bench-taxi bench-seeds bench-ingest bench-training lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -44,6 +44,9 @@ bench-seeds: setup  ## Train the taxi recipe with three seeds: its metrics, mean
 
 bench-ingest: setup  ## Time ingest against stock CsvExampleGen
 	@$(BIN)/python -m benchmarks.ingest
+
+bench-training: setup  ## Measure the Trainer: precision, fit, input, workers, recompute, TF Lite
+	@$(BIN)/python -m benchmarks.training
 
 lock: setup  ## Compile requirements.lock anew from setup.py
 	@$(BIN)/uv pip compile setup.py --extra dev --generate-hashes --python-version 3.10 --quiet -o requirements.lock

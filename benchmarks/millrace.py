@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from benchmarks import children
-from metadata.store import NodeRun, Store
+from metadata.store import ArtifactRecord, NodeRun, Store
 from pipeline import outcome
 
 RECIPE = "taxi"
@@ -29,8 +29,16 @@ def write_environment(folder: Path) -> Path:
     return path
 
 
-def run(name: str, environment: Path, log_folder: Path, *overrides: str, bars: bool = True) -> children.Timed:
-    """Runs `millrace run taxi`.
+def run(
+    name: str,
+    environment: Path,
+    log_folder: Path,
+    *overrides: str,
+    bars: bool = True,
+    recipe: str = RECIPE,
+    last_node: str | None = None,
+) -> children.Timed:
+    """Runs `millrace run`.
 
     Args:
         name: What to call the run in its log's name and in errors.
@@ -38,20 +46,29 @@ def run(name: str, environment: Path, log_folder: Path, *overrides: str, bars: b
         log_folder: Where its log goes.
         overrides: `key=value` texts for `--set`.
         bars: Whether a model that misses the recipe's bars counts as a failure.
+        recipe: Which one.
+        last_node: Where to end; None runs the whole pipeline.
 
     Raises:
         ChildError: The run failed.
     """
     sets = [word for override in overrides for word in ("--set", override)]
     # By module, so that this checkout is timed, wherever the installed `millrace` may point.
-    command = ["-m", "pipeline.cli", "run", RECIPE, "--env", str(environment), *sets]
+    ending = ["--to", last_node] if last_node else []
+    command = ["-m", "pipeline.cli", "run", recipe, "--env", str(environment), *ending, *sets]
     return children.run(name, command, log_folder, allowed=(0,) if bars else (0, EXIT_NOT_GOOD_ENOUGH))
 
 
-def latest_nodes(folder: Path) -> dict[str, NodeRun]:
-    """The node runs of the latest run in a folder."""
+def latest_nodes(folder: Path, recipe: str = RECIPE) -> dict[str, NodeRun]:
+    """The node runs of the latest run of a recipe in a folder."""
     store = _store(folder)
-    return store.node_runs(RECIPE, store.run_ids(RECIPE)[0])
+    return store.node_runs(recipe, store.run_ids(recipe)[0])
+
+
+def output(folder: Path, recipe: str, node: str, key: str) -> ArtifactRecord:
+    """What a node of the latest run of a recipe put out."""
+    [found] = _store(folder).outputs(latest_nodes(folder, recipe)[node].id)[key]
+    return found
 
 
 def evaluation(folder: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -121,30 +122,37 @@ def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.R
     request_path = run_folder / "request.json"
     request_path.write_text(request.model_dump_json(indent=2), encoding="utf-8")
     environment.metadata_path.parent.mkdir(parents=True, exist_ok=True)
-    with (run_folder / worker.WORKER_LOG).open("ab") as log:
-        process = subprocess.Popen(
+    with tempfile.TemporaryDirectory(prefix="millrace-", ignore_cleanup_errors=True) as temporary:
+        process = _start(request_path, temporary)
+        try:
+            with view:
+                while not _ended(process):
+                    view.update(_nodes(recipe, environment, request.run_id), run_folder)
+                nodes = _nodes(recipe, environment, request.run_id)
+                view.update(nodes, run_folder)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            if process.returncode < 0:
+                _sweep(recipe, environment)
+    _raise_failure(nodes, run_folder, process.returncode)
+    return Run(request.run_id, nodes, new=True)
+
+
+def _start(request_path: Path, temporary: str) -> subprocess.Popen[bytes]:
+    """Starts the worker; its temporary files are ours to remove, for it does not end as Python programs do."""
+    with (request_path.parent / worker.WORKER_LOG).open("ab") as log:
+        return subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "pipeline.worker", str(request_path)],
             cwd=PROJECT_ROOT,
+            env={**os.environ, "TMPDIR": temporary},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
             # Its own group: Ctrl-C reaches this process first, which then ends the whole group.
             start_new_session=True,
         )
-    try:
-        with view:
-            while not _ended(process):
-                view.update(_nodes(recipe, environment, request.run_id), run_folder)
-            nodes = _nodes(recipe, environment, request.run_id)
-            view.update(nodes, run_folder)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        if process.returncode < 0:
-            _sweep(recipe, environment)
-    _raise_failure(nodes, run_folder, process.returncode)
-    return Run(request.run_id, nodes, new=True)
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:

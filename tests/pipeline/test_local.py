@@ -157,6 +157,19 @@ def test_a_run_that_ends_well_gives_its_nodes(
     assert (found.id, found.new, list(found.nodes)) == ("small-1", True, ["Transform"])
 
 
+def test_temporary_files_of_a_worker_go_with_it(run_small: RunSmall, places: Environment, fake_worker: Worker) -> None:
+    fake_worker(
+        "import os, signal, tempfile\n"
+        "(folder / 'left').write_text(tempfile.mkdtemp())\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    with pytest.raises(NodeError):
+        run_small()
+    left = Path((places.log_root / "small-1" / "left").read_text())
+    assert left.parent.name.startswith("millrace-")
+    assert not left.parent.exists()
+
+
 def test_the_worker_runs_with_this_interpreter(run_small: RunSmall, places: Environment, fake_worker: Worker) -> None:
     fake_worker("(folder / 'python').write_text(sys.executable)\n")
     run_small()

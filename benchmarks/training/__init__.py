@@ -1,0 +1,1 @@
+"""What the Trainer is measured by: `python -m benchmarks.training`."""

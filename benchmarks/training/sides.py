@@ -1,0 +1,188 @@
+"""The sides of the comparisons, each called in a process of its own: see `child.call`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_transform as tft
+import tf_keras
+
+from benchmarks.training import timing
+from components.trainer import building, cluster, features, fitting, inputs, precision, run
+from components.trainer.job import Job
+
+LABELS = {"benchmarks.training.resnet": "label", "benchmarks.training.wide_and_deep": "big_tip"}
+WARM_UP_BATCHES = 20
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Training:
+    """A job's data, opened as `run.train` opens them."""
+
+    job: Job
+    recipe: Any
+    features: list[features.Feature]
+    data: fitting.Data
+
+    def build(self) -> tf_keras.Model:
+        """The model, with the seed of the settings."""
+        tf_keras.utils.set_random_seed(self.job.settings.seed)
+        return building.build(self.recipe, self.features, self.job.settings)
+
+    def fit(self, model: tf_keras.Model) -> fitting.Result:
+        """Trains the model as the Trainer does."""
+        return fitting.fit(model, self.recipe, self.job, self.data, tf.distribute.get_strategy(), "benchmark")
+
+
+def new_job(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -> Job:
+    """A job in a new temporary folder.
+
+    Args:
+        module: The recipe's model.py, or what stands for it.
+        data: See `data.noise_images`.
+        settings: The recipe's `trainer` section.
+    """
+    folder = tempfile.mkdtemp(prefix="millrace-bench-job-", dir=Path(data["graph"]).parent)
+    return Job.model_validate(
+        {
+            "train_files": [str(path) for path in sorted(Path(data["train"]).iterdir())],
+            "eval_files": [str(path) for path in sorted(Path(data["eval"]).iterdir())],
+            "transform_graph": data["graph"],
+            "model_module": module,
+            "label": LABELS[module],
+            "settings": settings,
+            "serving_model_dir": f"{folder}/model",
+            "model_run_dir": f"{folder}/run",
+            "checkpoint_root": f"{folder}/checkpoints",
+        }
+    )
+
+
+def opened(job: Job) -> Training:
+    """Opens the job's data."""
+    Path(job.model_run_dir).mkdir(parents=True, exist_ok=True)
+    output = tft.TFTransformOutput(job.transform_graph)
+    found = features.from_schema(output.transformed_metadata.schema, job.label)
+    layout = inputs.Layout.of(output, found, job.label)
+    train, evaluation = (
+        inputs.open_split(files, layout, job.settings.input) for files in (job.train_files, job.eval_files)
+    )
+    return Training(job, importlib.import_module(job.model_module), found, fitting.Data(train, evaluation))
+
+
+def whole_job(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -> list[list[float]]:
+    """Trains and exports as the pipeline's Trainer does, with as many workers as the settings say.
+
+    Returns:
+        See `EpochTimer.epochs`; of several workers, the slowest one's.
+    """
+    job = new_job(module, data, settings)
+    times = _timed_in(job)
+    if cluster.is_needed(job.settings):
+        cluster.train(job)
+    else:
+        run.train(job)
+    return _slowest(times)
+
+
+def our_fit(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Trains as the pipeline's Trainer does, from TFRecords, with the callbacks of every run, and exports nothing.
+
+    Returns:
+        `epochs`, see `EpochTimer.epochs`; `peak_bytes`, the process's greatest resident set, imports included;
+        `peak_bytes_before`, the same before the fit; `weights`, a file of all trained weights,
+        float32 [number of weights].
+    """
+    job = new_job(module, data, settings)
+    times = _timed_in(job)
+    with precision.policy(job.settings.precision):
+        training = opened(job)
+        model = training.build()
+        before = _peak_bytes()
+        training.fit(model)
+    peak = _peak_bytes()
+    weights = f"{job.model_run_dir}/weights.npy"
+    np.save(weights, np.concatenate([weight.numpy().astype(np.float32).ravel() for weight in model.weights]))
+    return {"epochs": _slowest(times), "peak_bytes": peak, "peak_bytes_before": before, "weights": weights}
+
+
+def bare_fit(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -> list[list[float]]:
+    """Trains the same model by Keras's own `fit`, from arrays in memory, without augmentation, callbacks or validation.
+
+    Returns:
+        See `EpochTimer.epochs`.
+    """
+    job = new_job(module, data, settings)
+    with precision.policy(job.settings.precision):
+        training = opened(job)
+        train = training.data.train
+        columns, labels = next(iter(train.evaluation_batches(job.settings.input).rebatch(train.rows)))
+        arrays = {name: column.numpy() for name, column in columns.items()}, labels.numpy()
+        tf_keras.utils.set_random_seed(job.settings.seed)
+        model = training.recipe.build_model(training.features, job.settings.params)
+        arguments = training.recipe.compile_arguments(job.settings.params)
+        model.compile(**arguments, steps_per_execution=job.settings.steps_per_execution)
+        timer = timing.EpochTimer()
+        model.fit(
+            *_whole_batches(arrays, job.settings.batch_size),
+            batch_size=job.settings.batch_size,
+            epochs=job.settings.epochs,
+            verbose=2,
+            callbacks=[timer],
+        )
+    return timer.epochs
+
+
+def input_alone(module: str, data: Mapping[str, str], settings: Mapping[str, Any], batches: int) -> float:
+    """Reads training batches, augmented, and does nothing with them.
+
+    Returns:
+        Seconds a batch.
+    """
+    job = new_job(module, data, settings)
+    training = opened(job)
+    augment = fitting._augmentation(training.recipe, job.settings)
+    iterator = iter(
+        training.data.train.training_batches(job.settings.batch_size, job.settings.seed, job.settings.input, augment)
+    )
+    for _ in range(WARM_UP_BATCHES):
+        next(iterator)
+    start = time.perf_counter()
+    for _ in range(batches):
+        next(iterator)
+    return (time.perf_counter() - start) / batches
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
+
+
+def _timed_in(job: Job) -> Path:
+    folder = Path(job.model_run_dir, "times")
+    folder.mkdir(parents=True)
+    # In the environment, where workers find it too.
+    os.environ[timing.FOLDER_VARIABLE] = str(folder)
+    return folder
+
+
+def _slowest(folder: Path) -> list[list[float]]:
+    times: list[list[list[float]]] = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    return max(times, key=lambda epochs: sum(wall for wall, _ in epochs))
+
+
+def _whole_batches(arrays: tuple[dict[str, Any], Any], batch_size: int) -> tuple[dict[str, Any], Any]:
+    columns, labels = arrays
+    rows = len(labels) // batch_size * batch_size
+    return {name: column[:rows] for name, column in columns.items()}, labels[:rows]
