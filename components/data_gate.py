@@ -19,7 +19,8 @@ from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
 from components import schemas
 from components.errors import AnomalyError
-from components.statistics_gen import decode, split_files
+from components.examples import split_files
+from components.statistics_gen import decode
 
 VERDICT_FILE = "verdict.json"
 MAX_SAMPLES = 3

@@ -23,10 +23,12 @@ import tensorflow_data_validation as tfdv
 from tensorflow_data_validation.statistics import stats_impl
 from tfx.components.statistics_gen import component, executor
 from tfx.dsl.components.base import base_beam_executor, executor_spec
-from tfx.types import Artifact, artifact_utils
+from tfx.types import artifact_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
+
+from components.examples import split_files
 
 SMALL_BYTES = 64 * 2**20
 """Compressed bytes of a split up to which its rows are decoded into one batch in memory."""
@@ -80,12 +82,6 @@ class _WriteStatistics(beam.DoFn):
         statistics = stats_impl.generate_statistics_in_memory(decode(files), tfdv.StatsOptions())
         Path(output).write_bytes(statistics.SerializeToString())
         return ()
-
-
-def split_files(examples: Artifact, split: str) -> list[str]:
-    """The TFRecord files of a split of an Examples artifact, sorted."""
-    folder = artifact_utils.get_split_uri([examples], split)
-    return sorted(os.path.join(folder, name) for name in os.listdir(folder))
 
 
 def read_serialized(files: list[str], batch_size: int) -> Iterable[Any]:

@@ -33,7 +33,8 @@ from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 from components import schemas
 from components.autograph import bypass_libraries
 from components.errors import SettingsError
-from components.statistics_gen import read_serialized, split_files
+from components.examples import split_files
+from components.statistics_gen import read_serialized
 
 BATCH_ROWS = 65_536
 """Rows a record batch at most: large enough that per-batch costs vanish."""

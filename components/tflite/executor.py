@@ -14,11 +14,11 @@ import numpy as np
 import tensorflow_transform as tft
 from tfx.components.util import model_utils
 from tfx.dsl.components.base import base_executor
-from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
+from components.examples import split_files
 from components.tflite import convert, float32, judge, metadata
 from components.tflite.interpreter import Interpreter
 from components.tflite.rows import Rows
@@ -57,11 +57,11 @@ SPLITS = ("train", "eval")
 
 
 def _rows(input_dict: Artifacts, split: str, saved_model: SavedModel, label: str) -> Rows:
-    folder = artifact_utils.get_split_uri(input_dict["transformed_examples"], split)
+    examples = artifact_utils.get_single_instance(input_dict["transformed_examples"])
     transform_output = tft.TFTransformOutput(artifact_utils.get_single_uri(input_dict["transform_graph"]))
     rows = Rows(
         split=split,
-        files=sorted(fileio.glob(f"{folder}/*")),
+        files=split_files(examples, split),
         feature_spec=transform_output.transformed_feature_spec(),
         inputs=saved_model.inputs,
         features=saved_model.features,

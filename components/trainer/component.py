@@ -7,12 +7,13 @@ from typing import Any
 
 from tfx.components.trainer import executor
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.dsl.io import fileio
 from tfx.proto import trainer_pb2
-from tfx.types import Artifact, BaseChannel, Channel, artifact_utils, component_spec, standard_artifacts
+from tfx.types import Artifact, BaseChannel, Channel, component_spec, standard_artifacts
 from tfx.types import standard_component_specs as standard
-from tfx.utils import io_utils, json_utils
+from tfx.utils import json_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
+
+from components.examples import split_files
 
 RAW_EXAMPLES = "raw_examples"
 
@@ -87,9 +88,7 @@ class Trainer(base_component.BaseComponent):
 
 
 def _known_from(examples: Artifact) -> dict[str, Any]:
-    folders = artifact_utils.get_split_uris([examples], "eval")
-    files = [path for folder in folders for path in sorted(fileio.glob(io_utils.all_files_pattern(folder)))]
-    known: dict[str, Any] = {"raw_eval_files": files}
+    known: dict[str, Any] = {"raw_eval_files": split_files(examples, "eval")}
     if names := examples.get_string_custom_property(CLASS_NAMES):
         known[CLASS_NAMES] = json.loads(names)
     return known

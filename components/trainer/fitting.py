@@ -12,10 +12,9 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from components.errors import TrainingError
 from components.trainer import building, callbacks, card, debugging, labels, strategies
 from components.trainer.building import Plan
-from components.trainer.inputs import Augment, Split
+from components.trainer.inputs import Augment, Split, batches_per_pass
 from components.trainer.job import Job
 from components.trainer.settings import TrainerSettings
 
@@ -126,12 +125,7 @@ def schedule(settings: TrainerSettings, rows: int) -> list[Plan]:
     Raises:
         TrainingError: There are fewer rows than one batch needs.
     """
-    steps_per_pass = rows // settings.batch_size
-    if steps_per_pass == 0:
-        raise TrainingError(
-            f"The training split has {rows} rows, fewer than one batch of {settings.batch_size}.",
-            "Set trainer.batch_size to at most the number of rows.",
-        )
+    steps_per_pass = batches_per_pass(rows, settings.batch_size)
     if settings.train_steps is not None:
         epochs = math.ceil(settings.train_steps / steps_per_pass)
         return [Plan(0, epochs, math.ceil(settings.train_steps / epochs))]

@@ -105,11 +105,7 @@ class Split:
         Raises:
             TrainingError: There are fewer rows than one batch needs.
         """
-        if self.rows < batch_size:
-            raise TrainingError(
-                f"The training split has {self.rows} rows, fewer than one batch of {batch_size}.",
-                "Set trainer.batch_size to at most the number of rows.",
-            )
+        batches_per_pass(self.rows, batch_size)
         batches = self._streamed(batch_size, seed, settings) if self.columns is None else self._kept(batch_size, seed)
         if augment is not None:
             batches = batches.enumerate().map(self._augmented(augment, seed), tf.data.AUTOTUNE)
@@ -155,6 +151,20 @@ class Split:
             return rows | dict(augment({name: rows[name] for name in names}, tf.stack([seed, step])))
 
         return change
+
+
+def batches_per_pass(rows: int, batch_size: int) -> int:
+    """How many whole batches the rows of a training split make.
+
+    Raises:
+        TrainingError: There are fewer rows than one batch needs.
+    """
+    if rows < batch_size:
+        raise TrainingError(
+            f"The training split has {rows} rows, fewer than one batch of {batch_size}.",
+            "Set trainer.batch_size to at most the number of rows.",
+        )
+    return rows // batch_size
 
 
 def open_split(files: Sequence[str], layout: Layout, settings: InputSettings) -> Split:

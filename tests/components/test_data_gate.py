@@ -17,7 +17,8 @@ from tfx.types import artifact_utils, standard_artifacts
 
 from components import data_gate
 from components.errors import AnomalyError
-from components.statistics_gen import decode, split_files
+from components.examples import split_files
+from components.statistics_gen import decode
 
 SCHEMA = """
 feature { name: "company" type: BYTES domain: "companies" presence { min_count: 1 } }
