@@ -31,6 +31,10 @@ REQUIREMENTS = [
     "PyYAML",
     "click",
     "rich",
+    # The model server: REST, gRPC, numbers and strings of JSON at C speed.
+    "aiohttp>=3.14,<4",
+    "grpcio",
+    "orjson",
     # C checksums for TFRecord framing, and gzip several times faster than zlib.
     "google-crc32c",
     "isal",
@@ -49,8 +53,16 @@ DEVELOPMENT = [
     "types-PyYAML",
     "import-linter",
     "pre-commit",
+    # Certificates made by the tests of TLS.
+    "cryptography",
+    # Published schemas of Kubernetes, by which the generated manifests are checked offline.
+    "kubernetes-validate",
+    "jsonschema",
     # Stock TFX's taxi example, the benchmarks' yardstick, builds a wheel of its module file at run time.
     "pip<25",
+    # The serving benchmark's yardstick.
+    "fastapi",
+    "uvicorn",
 ]
 
 setup(
