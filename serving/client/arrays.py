@@ -1,0 +1,127 @@
+"""What a caller gives, as arrays of the types that a signature takes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from serving.client.answers import Array, ClientError, Signature, TensorSpec
+from serving.errors import Code
+
+Example = Mapping[str, Any]
+
+
+def of_inputs(signature: Signature, inputs: Mapping[str, Any] | Any) -> dict[str, Array]:
+    """Whole tensors by name; for a signature with one input, its tensor alone will do.
+
+    Raises:
+        ClientError: INVALID_ARGUMENT, names or values do not fit the signature.
+    """
+    if not isinstance(inputs, Mapping):
+        inputs = {_only_input(signature): inputs}
+    _check_names(signature, inputs, "")
+    return {name: _array(name, inputs[name], spec) for name, spec in signature.inputs.items()}
+
+
+def of_instances(signature: Signature, instances: Iterable[Mapping[str, Any] | Any]) -> dict[str, Array]:
+    """Rows, each a mapping of all inputs; for a signature with one input, its values alone will do.
+
+    Raises:
+        ClientError: INVALID_ARGUMENT, there are none, or names or values do not fit the signature.
+    """
+    rows = [row if isinstance(row, Mapping) else {_only_input(signature): row} for row in instances]
+    if not rows:
+        raise _refusal("received no instances, expected at least one")
+    for number, row in enumerate(rows, start=1):
+        _check_names(signature, row, f"instance {number}: ")
+    return {name: _array(name, [row[name] for row in rows], spec) for name, spec in signature.inputs.items()}
+
+
+def features(examples: Iterable[Example]) -> list[dict[str, list[Any]]]:
+    """The features of examples, each a list of values of one of Python's types: bytes, str, float, int or bool.
+
+    Raises:
+        ClientError: INVALID_ARGUMENT, there are no examples.
+    """
+    found = [{name: _values(value) for name, value in example.items()} for example in examples]
+    if not found:
+        raise _refusal("received no examples, expected at least one")
+    return found
+
+
+def to_output(values: Any, spec: TensorSpec | None) -> Array:
+    """An output's values as JSON has them, as an array of the signature's type; strings as `bytes`."""
+    if spec is not None and spec.dtype == "string":
+        return _strings(values)
+    # NumPy has no bfloat16: float32 holds each of its numbers.
+    dtype = {"bfloat16": "float32"}.get(spec.dtype, spec.dtype) if spec else None
+    return np.array(values, dtype)
+
+
+def _array(name: str, values: Any, spec: TensorSpec) -> Array:
+    try:
+        if spec.dtype == "string":
+            return _strings(values)
+        given = np.asarray(values)
+        # What cannot be held is refused, never bent: 2.5 is no integer, and "7" no number.
+        wanted = np.dtype("float32" if spec.dtype == "bfloat16" else spec.dtype)
+        if given.size and not _fits(given, wanted):
+            raise ValueError(f"{given.dtype.name} values do not fit")
+        return given.astype(wanted)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise _refusal(f"input {name!r} takes {spec.dtype} of shape {_shape(spec)}: {error}") from error
+
+
+def _fits(given: Array, wanted: np.dtype[Any]) -> bool:
+    if given.dtype.kind in "iu" and wanted.kind in "iu":
+        bounds = np.iinfo(wanted)
+        return int(given.min()) >= bounds.min and int(given.max()) <= bounds.max
+    if wanted.kind in "fc":
+        return given.dtype.kind in "iufc" and (given.dtype.kind != "c" or wanted.kind == "c")
+    return bool(given.dtype.kind == wanted.kind)
+
+
+def _strings(values: Any) -> Array:
+    """Text as UTF-8 in an object array, whose shape is that of the lists."""
+    given = np.asarray(values, object) if not isinstance(values, np.ndarray) else values.astype(object)
+    flat = np.empty(given.size, object)
+    for index, value in enumerate(given.ravel().tolist()):
+        if not isinstance(value, (str, bytes)):
+            raise TypeError(f"received {value!r}, expected text or bytes")
+        flat[index] = value.encode() if isinstance(value, str) else value
+    return flat.reshape(given.shape)
+
+
+def _values(value: Any) -> list[Any]:
+    plain = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+    return list(plain) if isinstance(plain, Sequence) and not isinstance(plain, (str, bytes)) else [plain]
+
+
+def _only_input(signature: Signature) -> str:
+    if len(signature.inputs) != 1:
+        raise _refusal(f"signature {signature.name} takes {', '.join(signature.inputs)}: give each by its name")
+    return next(iter(signature.inputs))
+
+
+def _check_names(signature: Signature, given: Mapping[str, Any], where: str) -> None:
+    known = list(signature.inputs)
+    for name in given:
+        if name not in signature.inputs:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
+            raise _refusal(f"{where}signature {signature.name} has no input {name!r}. {hint}")
+    if missing := [name for name in known if name not in given]:
+        raise _refusal(f"{where}lacks the inputs {', '.join(missing)} of signature {signature.name}")
+
+
+def _shape(spec: TensorSpec) -> str:
+    if spec.shape is None:
+        return "any"
+    return "[" + ", ".join("any" if size is None else str(size) for size in spec.shape) + "]"
+
+
+def _refusal(message: str) -> ClientError:
+    return ClientError(Code.INVALID_ARGUMENT, message)
