@@ -35,6 +35,9 @@ REQUIREMENTS = [
     "aiohttp>=3.14,<4",
     "grpcio",
     "orjson",
+    # Its clients: connections that are kept, and retries.
+    "urllib3>=2,<3",
+    "tenacity>=9,<10",
     # C checksums for TFRecord framing, and gzip several times faster than zlib.
     "google-crc32c",
     "isal",

@@ -59,7 +59,12 @@ def _check_user_code(recipe: Recipe) -> None:
                 raise SettingsError(f"{path} has no function {function}.", f"Define {function} in it.")
 
 
-def _schema(path: Path) -> schema_pb2.Schema:
+def read_schema(path: Path) -> schema_pb2.Schema:
+    """Reads a schema.pbtxt.
+
+    Raises:
+        SettingsError: It is no schema; with the line.
+    """
     try:
         return text_format.Parse(path.read_text(encoding="utf-8"), schema_pb2.Schema())
     except text_format.ParseError as error:
@@ -67,7 +72,7 @@ def _schema(path: Path) -> schema_pb2.Schema:
 
 
 def _check_schema_columns(path: Path, columns: list[str], shown: str) -> None:
-    required = [f.name for f in _schema(path).feature if f.presence.min_count > 0 or f.presence.min_fraction > 0]
+    required = [f.name for f in read_schema(path).feature if f.presence.min_count > 0 or f.presence.min_fraction > 0]
     missing = [name for name in required if name not in columns]
     if missing:
         raise DataError(

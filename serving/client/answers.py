@@ -190,8 +190,13 @@ class Regression:
 
 
 def _plain(array: Array) -> list[Any]:
-    values = array.tolist()
-    return [_text(value) for value in values] if array.dtype.kind == "O" else values
+    if array.dtype.kind == "O":
+        return [_text(value) for value in array.tolist()]
+    if array.dtype.kind == "f" and array.dtype.itemsize < np.dtype(float).itemsize:
+        # 0.1 and not 0.10000000149011612: the shortest decimal that is the same number in the array's own type.
+        array = array.astype(str).astype(np.float64)
+    plain: list[Any] = array.tolist()
+    return plain
 
 
 def _text(value: Any) -> Any:

@@ -9,9 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeVar
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from serving.client import arrays
 from serving.client.answers import (
@@ -27,6 +25,9 @@ from serving.client.answers import (
 from serving.client.arrays import Example
 from serving.client.connection import Connection
 from serving.errors import Code
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 DEFAULT_SIGNATURE = "serving_default"
 AUTHORIZATION = "authorization"

@@ -127,8 +127,6 @@ def _translated(url: str, call: Call) -> Iterator[None]:
     """Gives the errors of the network their codes."""
     try:
         yield
-    except (ConnectTimeoutError, ReadTimeoutError) as error:
-        raise ClientError(Code.DEADLINE_EXCEEDED, f"{url} did not answer in time", call.request_id) from error
     except NewConnectionError as error:
         raise ClientError(
             Code.UNAVAILABLE,
@@ -137,6 +135,8 @@ def _translated(url: str, call: Call) -> Iterator[None]:
             unreachable=True,
             retryable=True,
         ) from error
+    except (ConnectTimeoutError, ReadTimeoutError) as error:
+        raise ClientError(Code.DEADLINE_EXCEEDED, f"{url} did not answer in time", call.request_id) from error
     except SSLError as error:
         raise ClientError(Code.UNAVAILABLE, f"no TLS with {url}: {error}", call.request_id) from error
     except HTTPError as error:

@@ -27,7 +27,7 @@ def predict_body(signature: str, inputs: Mapping[str, Array]) -> bytes:
 def examples_body(signature: str, examples: list[dict[str, list[Any]]]) -> bytes:
     """The body of a classify or regress request; an empty signature is the default one."""
     body: dict[str, Any] = {"signature_name": signature} if signature else {}
-    rows = [{name: [_json(value) for value in values] for name, values in row.items()} for row in examples]
+    rows = [{name: [to_json(value) for value in values] for name, values in row.items()} for row in examples]
     return json.dumps(body | {"examples": rows}).encode()
 
 
@@ -84,20 +84,23 @@ def statuses(document: Any) -> list[VersionStatus]:
 def _column(name: str, array: Array) -> str:
     kind = array.dtype.kind
     if kind == "O":
-        return json.dumps(_json(array.tolist()))
+        return json.dumps(to_json(array.tolist()))
     if kind == "c":
         raise ClientError(Code.UNIMPLEMENTED, f"input {name!r} is {array.dtype.name}, for which JSON has no form")
     if array.dtype.name in HALVES:
         array = array.astype(np.float32)
-    if kind == "f" and not np.isfinite(array).all():
-        # orjson writes null for what is no number.
+    if not array.ndim or (kind == "f" and not np.isfinite(array).all()):
+        # orjson takes no scalars of NumPy, and writes null for what is no number.
         return json.dumps(array.tolist())
     return orjson.dumps(np.ascontiguousarray(array), option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
-def _json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
+    """A value as JSON has it: bytes as text where they are UTF-8, else as base64."""
+    if isinstance(value, dict):
+        return {name: to_json(entry) for name, entry in value.items()}
     if isinstance(value, list):
-        return [_json(entry) for entry in value]
+        return [to_json(entry) for entry in value]
     if isinstance(value, bytes):
         try:
             return value.decode()
