@@ -6,6 +6,7 @@ import difflib
 import json
 import shlex
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -95,6 +96,8 @@ def predict(**options: Any) -> None:
     """
     asked = Asked(**options)
     _check(asked)
+    # gRPC's messages bring Google's libraries, whose advice on Python versions helps nobody here.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="google")
     # The clients load what the other commands do not need.
     from serving import client as clients
 

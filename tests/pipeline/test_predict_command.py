@@ -40,7 +40,9 @@ class Trip(tf.Module):
         ]
     )
     def predict(self, fare: tf.Tensor, tips: tf.Tensor, hour: tf.Tensor, company: tf.Tensor) -> dict[str, tf.Tensor]:
-        known = tf.where(tf.math.is_nan(tips), 0.0, tips) + tf.cast(tf.where(hour == NOTHING, 0, hour), tf.float32)
+        known = tf.where(tf.math.is_nan(tips), 0.0, tips) + tf.cast(hour, tf.float32) * tf.cast(
+            hour != NOTHING, tf.float32
+        )
         return {"sum": tf.expand_dims(fare + known, 1), "who": tf.where(company == "", "nobody", company)}
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "examples")])
