@@ -84,6 +84,9 @@ def predict(server: Server, project: Path, places: Environment, monkeypatch: pyt
     """Calls `millrace predict small` in `project`, whose schema requires `fare` and knows `tips`."""
     environment = places.model_dump(mode="json")
     (project / "environments" / "local.yaml").write_text(yaml.safe_dump(environment))
+    schema = project / "schemas" / "small" / "schema.pbtxt"
+    # A column of its own in every row, which is what makes the exported signature require it.
+    schema.write_text(schema.read_text().replace("min_count: 1 } }", "min_count: 1 } shape { dim { size: 1 } } }"))
     monkeypatch.chdir(project)
     given = ["--server", f"http://{HOST}:{server.rest_api_port}"]
     given += ["--token-file", str(server.settings.bearer_token_file)]

@@ -220,8 +220,6 @@ def test_tls_with_certificates_of_both_sides_and_a_token(base_path: Path, tmp_pa
     own = {"certificate": files["client.certificate"], "key": files["client.key"], "retries": ONCE}
     with running(chosen) as server:
         for url in (f"https://{HOST}:{server.rest_api_port}", f"grpcs://{HOST}:{server.port}"):
-            with connect(url, Connection(token="secret", ca=tmp_path / "ca", **own)) as client:  # noqa: S106
-                assert client.predict(MODEL, [2.0]).outputs["y"].tolist() == [3.0]
             with connect(url, Connection(ca=tmp_path / "ca", **own)) as client:
                 error = refusal(client.predict, MODEL, [2.0])
                 assert error.code is Code.UNAUTHENTICATED
@@ -232,6 +230,8 @@ def test_tls_with_certificates_of_both_sides_and_a_token(base_path: Path, tmp_pa
             ):
                 with connect(url, distrusted) as client:
                     assert refusal(client.predict, MODEL, [2.0]).code is Code.UNAVAILABLE
+            with connect(url, Connection(token="secret", ca=tmp_path / "ca", **own)) as client:  # noqa: S106
+                assert client.predict(MODEL, [2.0]).outputs["y"].tolist() == [3.0]
 
 
 def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
