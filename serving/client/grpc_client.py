@@ -42,7 +42,6 @@ OPTIONS = [
     # `RetryPolicy` alone decides, and finds a fresh connection rather than the memory of a failed one.
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 ]
 RETRYABLE = frozenset((Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED))
