@@ -17,6 +17,8 @@ from pipeline import recipe
 BATCH = 128
 NOISE_ROWS = 20 * BATCH
 FEW_ROWS = 5 * BATCH
+LARGE_BATCH = 32
+LARGE_ROWS = 5 * LARGE_BATCH
 MANY_ROWS = 80 * BATCH
 RESNET, WIDE_AND_DEEP = "benchmarks.training.resnet", "benchmarks.training.wide_and_deep"
 
@@ -44,6 +46,11 @@ class Bench:
     def few(self) -> dict[str, str]:
         """See `data.noise_images`; 5 batches."""
         return self._prepared("few images", lambda folder: data.noise_images(folder, FEW_ROWS))
+
+    @functools.cached_property
+    def to_enlarge(self) -> dict[str, str]:
+        """See `data.noise_images`; 5 batches of `LARGE_BATCH`, for a network that works on them at 224 pixels."""
+        return self._prepared("images to enlarge", lambda folder: data.noise_images(folder, LARGE_ROWS))
 
     @functools.cached_property
     def many(self) -> dict[str, str]:
