@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -131,6 +132,33 @@ def serve(environment_name: str, words: tuple[str, ...]) -> None:
         raise MillraceError(f"{recipe_name} has no pushed model: {base_path} does not exist.", f"Make one:  {run_it}")
     ours = [f"--model_name={recipe_name}", f"--model_base_path={base_path}", f"--rest_api_port={REST_PORT}"]
     server.main.main([*ours, *flags], prog_name=f"millrace serve {recipe_name}")
+
+
+@main.command()
+@RECIPE_ARGUMENT
+@SET_OPTION
+@ENVIRONMENT_OPTION
+@click.option("--output", type=click.Path(path_type=Path), help="A folder; serving/deploy/<recipe> unless given.")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 with a diff where something differs.")
+@reports_errors
+def deploy(
+    recipe_name: str, overrides: tuple[str, ...], environment_name: str, output: Path | None, only_check: bool
+) -> None:
+    """Write what serves a recipe's pushed models with TensorFlow Serving: Docker, Kubernetes, KServe."""
+    # Its messages come with the server's package, which other commands do not need.
+    from pipeline import deploy_command
+
+    chosen = recipe.load(recipe_name, overrides)
+    folder = (output or deploy_command.default_output(recipe_name)).absolute()
+    sets = [part for override in overrides for part in ("--set", override)]
+    words = ["deploy", recipe_name, *sets, *environment_words(environment_name)]
+    files = deploy_command.texts(chosen, environments.load(environment_name), folder, shlex.join(["millrace", *words]))
+    if only_check:
+        deploy_command.check(files, folder, shell_line(*words, *(["--output", str(output)] if output else [])))
+    for path in [] if only_check else deploy_command.write(files, folder):
+        click.echo(outcome.shown(path))
+    for sentence in deploy_command.omissions(chosen):
+        click.echo(sentence, err=True)
 
 
 @main.command("why")

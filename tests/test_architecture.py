@@ -28,8 +28,8 @@ HEAVY = {
     "tfx",
     "tfx_bsl",
 }
-# Commands that start the server and ask it.
-USE_SERVING = {PROJECT / "pipeline" / "cli.py", PROJECT / "pipeline" / "predict_command.py"}
+# The command line starts the server, asks it, and writes deployments.
+USE_SERVING = {PROJECT / "pipeline" / name for name in ("cli.py", "deploy_command.py", "predict_command.py")}
 # Loaded by the worker alone, which needs TFX anyway.
 MAY_LOAD_TFX = {"pipeline/dag.py", "pipeline/runner.py"}
 
