@@ -141,7 +141,7 @@ def _captured(tensor: Any) -> bool:
 def _check_operation(operation: Any) -> None:
     if operation.type in PLACEHOLDERS:
         raise NotBatchableError(f'it depends on "{operation.name}", which is none of its inputs')
-    if any(tensor.dtype._is_ref_dtype for tensor in (*operation.inputs, *operation.outputs)):
+    if any(tensor.dtype._is_ref_dtype for tensor in operation.outputs):
         raise NotBatchableError(f'it reads the reference variable "{operation.name}" of TensorFlow 1')
 
 

@@ -14,6 +14,8 @@ from serving.settings import ServerSettings
 
 FLAG = "batching_parameters_file"
 PER_MODEL_FILE = "batching_params.pbtxt"
+NO_THREAD_NAME = "TensorFlow's batching operation names its threads itself"
+NO_PADDING = "TensorFlow's batching operation does not pad; requests of different lengths are batched apart"
 THREADS_PER_CORE = 4
 # One batch is computed while the next fills.
 FULL_BATCHES = 2
@@ -35,7 +37,6 @@ class BatchingParameters:
         max_execution_batch_size: The most rows of a batch where requests are split.
         allowed_batch_sizes: The sizes that the model sees, increasing: smaller batches are filled up with copies of a
             row. Empty for all sizes.
-        pad_variable_length_inputs: Whether inputs of different lengths share batches, filled up to the longest.
     """
 
     max_batch_size: int = 1000
@@ -45,7 +46,6 @@ class BatchingParameters:
     enable_large_batch_splitting: bool = False
     max_execution_batch_size: int = 1000
     allowed_batch_sizes: tuple[int, ...] = ()
-    pad_variable_length_inputs: bool = False
 
 
 def configured(settings: ServerSettings) -> BatchingParameters | None:
@@ -105,12 +105,13 @@ def read(path: Path) -> BatchingParameters:
     """
     message = tls.read_text_proto(path, FLAG, BatchingParametersProto())
     if message.HasField("thread_pool_name"):
-        _refuse(path, "thread_pool_name", message.thread_pool_name.value, "none: TensorFlow names these threads itself")
+        _refuse(path, "thread_pool_name", message.thread_pool_name.value, f"none: {NO_THREAD_NAME}")
+    if message.pad_variable_length_inputs:
+        _refuse(path, "pad_variable_length_inputs", True, f"false: {NO_PADDING}")
     given = {field.name: getattr(message, field.name).value for field, _ in message.ListFields() if field.message_type}
     parameters = BatchingParameters(
         **{"max_execution_batch_size": given.get("max_batch_size", BatchingParameters.max_batch_size)} | given,
         allowed_batch_sizes=tuple(message.allowed_batch_sizes),
-        pad_variable_length_inputs=message.pad_variable_length_inputs,
     )
     _check_numbers(path, parameters)
     _check_sizes(path, parameters)

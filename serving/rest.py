@@ -40,6 +40,8 @@ GZIP = 31
 QUICK_SECONDS = 1e-3
 QUICK_BYTES = 16 * 1024
 REMEMBERED = 8
+# TensorFlow's own message that time is up says more, and comes a little after.
+GRACE_SECONDS = 0.1
 MAX_PATHS = 1000
 log = logging.getLogger(__name__)
 
@@ -197,10 +199,16 @@ class RestServer:
         if self._in_pool >= self._settings.max_concurrent_requests:
             raise ServingError(Code.UNAVAILABLE, "The server has too many requests waiting; try again later.")
         self._in_pool += 1
-        try:
-            return await self._loop.run_in_executor(self._pool, self._timed, request.method, path, body, deadline)
-        finally:
-            self._in_pool -= 1
+        work = self._loop.run_in_executor(self._pool, self._timed, request.method, path, body, deadline)
+        work.add_done_callback(self._left_pool)
+        # What waits in a batch cannot be given up: its thread goes on waiting, its client does not.
+        done, _ = await asyncio.wait({work}, timeout=deadline - time.monotonic() + GRACE_SECONDS)
+        if not done:
+            raise ServingError(Code.DEADLINE_EXCEEDED, "The request waited longer than its deadline.")
+        return work.result()
+
+    def _left_pool(self, _: asyncio.Future[Answer]) -> None:
+        self._in_pool -= 1
 
     def _timed(self, method: str, path: str, body: bytes, deadline: float) -> Answer:
         started = time.perf_counter()
