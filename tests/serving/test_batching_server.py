@@ -109,9 +109,7 @@ def test_a_model_whose_own_file_is_wrong_is_not_served(base_path: Path, tmp_path
     own = shutil.copytree(base_path, tmp_path / "own")
     (own / "1" / "batching_params.pbtxt").write_text("max_batch_size { value: -2 }")
     with (
-        pytest.raises(
-            ServingError, match=r"batching_params\.pbtxt: received max_batch_size -2, expected a number from 1"
-        ),
+        pytest.raises(ServingError, match=r"batching_params\.pbtxt: received max_batch_size -2, expected"),
         running(own, parameters, enable_per_model_batching_parameters=True),
     ):
         pass
