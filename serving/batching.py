@@ -79,6 +79,7 @@ class BatchedSignature:
         self._max_batch_size = parameters.max_batch_size
         self._queues = Queues(len(graph.queues))
         self._in_use = True
+        self._has_failed = False
 
     def run(
         self, run: Run, inputs: Arrays, outputs: Sequence[str], timeout: float | None
@@ -133,6 +134,13 @@ class BatchedSignature:
                 "Signature %s is not batched any more, for its outputs do not have a row for each row of its inputs.",
                 self._signature.name,
             )
+        elif not self._has_failed:
+            # A client's bad requests must not fill the log, but a model that never runs in batches should show.
+            self._has_failed = True
+            reason = (
+                from_tensorflow(error).message if isinstance(error, tf.errors.OpError) else "its message is no text"
+            )
+            log.info("A batch of %s failed, and its requests ran by themselves: %s", self._signature.name, reason)
 
 
 def batched(

@@ -116,7 +116,8 @@ def test_models_versions_and_signatures_are_never_mixed(batching: Load) -> None:
     assert wrong == []
 
 
-def test_a_bad_request_fails_alone_and_with_its_own_error(batching: Load) -> None:
+def test_a_bad_request_fails_alone_and_with_its_own_error(batching: Load, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "serving.batching")
     servable = batching("half_plus", **gathering(4))
     examples = [tiny_models.example(x=2.0), tiny_models.example(), tiny_models.example(x=6.0), b"\xff"]
 
@@ -132,6 +133,7 @@ def test_a_bad_request_fails_alone_and_with_its_own_error(batching: Load) -> Non
     assert answers[3][0] is Code.INVALID_ARGUMENT
     assert answers[3][1].startswith("Could not parse example input, value: '")
     assert "node" not in answers[3][1]
+    assert any("A batch of examples failed" in record.getMessage() for record in caplog.records)
 
 
 def test_inner_shapes_that_differ_do_not_share_a_batch(batching: Load) -> None:
