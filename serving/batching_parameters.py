@@ -81,7 +81,7 @@ def of_model(folder: Path, common: BatchingParameters) -> BatchingParameters | N
     path = folder / PER_MODEL_FILE
     if not path.is_file():
         return None
-    return dataclasses.replace(read(path), num_batch_threads=common.num_batch_threads)
+    return dataclasses.replace(read(path, PER_MODEL_FILE), num_batch_threads=common.num_batch_threads)
 
 
 def answering_threads(settings: ServerSettings) -> int:
@@ -97,13 +97,17 @@ def answering_threads(settings: ServerSettings) -> int:
     return max(usual, min(FULL_BATCHES * parameters.max_batch_size, settings.max_concurrent_requests))
 
 
-def read(path: Path) -> BatchingParameters:
+def read(path: Path, kind: str = FLAG) -> BatchingParameters:
     """Reads BatchingParameters in text form.
+
+    Args:
+        path: The file.
+        kind: What errors call it.
 
     Raises:
         ServingError: INVALID_ARGUMENT, the file cannot be read or does not fit.
     """
-    message = tls.read_text_proto(path, FLAG, BatchingParametersProto())
+    message = tls.read_text_proto(path, kind, BatchingParametersProto())
     if message.HasField("thread_pool_name"):
         _refuse(path, "thread_pool_name", message.thread_pool_name.value, f"none: {NO_THREAD_NAME}")
     if message.pad_variable_length_inputs:

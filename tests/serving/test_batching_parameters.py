@@ -114,7 +114,9 @@ def test_what_is_no_field_is_refused_with_its_line(tmp_path: Path) -> None:
         f'received {expected}2:1 : Message type "tensorflow.serving.BatchingParameters" has no field named '
         '"max_batch_sice"'
     )
-    assert refusal(tmp_path, "max_batch_size: 8") == expected + '1:17 : Expected "{".'
+    assert refusal(tmp_path, "max_batch_size: 8") == (
+        f"received {expected}1:17 : 'max_batch_size: 8': Expected \"{{\"."
+    )
     with pytest.raises(ServingError, match="No such file or directory"):
         read(tmp_path / "missing")
 
@@ -143,9 +145,13 @@ def test_batching_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
 def test_a_models_own_file_says_all_but_the_threads(tmp_path: Path) -> None:
     common = BatchingParameters(max_batch_size=8, batch_timeout_micros=5, num_batch_threads=7)
     assert of_model(tmp_path, common) is None
-    (tmp_path / batching_parameters.PER_MODEL_FILE).write_text(
-        "max_batch_size { value: 16 } num_batch_threads { value: 2 }"
-    )
+    own = tmp_path / batching_parameters.PER_MODEL_FILE
+    own.write_text("max_batch_sice: 1")
+    with pytest.raises(
+        ServingError, match=f"received {own.name} {own}, expected a BatchingParameters in text form: 1:1 "
+    ):
+        of_model(tmp_path, common)
+    own.write_text("max_batch_size { value: 16 } num_batch_threads { value: 2 }")
     assert of_model(tmp_path, common) == BatchingParameters(
         max_batch_size=16, max_execution_batch_size=16, num_batch_threads=7
     )
