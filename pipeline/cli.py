@@ -160,6 +160,33 @@ def serve(environment_name: str, words: tuple[str, ...]) -> None:
     server.main.main([*ours, *flags], prog_name=f"millrace serve {recipe_name}")
 
 
+@main.command()
+@RECIPE_ARGUMENT
+@SET_OPTION
+@ENVIRONMENT_OPTION
+@click.option("--output", type=click.Path(path_type=Path), help="A folder; serving/deploy/<recipe> unless given.")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 with a diff where something differs.")
+@reports_errors
+def deploy(
+    recipe_name: str, overrides: tuple[str, ...], environment_name: str, output: Path | None, only_check: bool
+) -> None:
+    """Write what serves a recipe's pushed models with TensorFlow Serving: Docker, Kubernetes, KServe."""
+    # Its messages come with the server's package, which other commands do not need.
+    from pipeline import deploy_command
+
+    chosen = recipe.load(recipe_name, overrides)
+    folder = (output or deploy_command.default_output(recipe_name)).absolute()
+    sets = [part for override in overrides for part in ("--set", override)]
+    words = ["deploy", recipe_name, *sets, *_environment(environment_name)]
+    files = deploy_command.texts(chosen, environments.load(environment_name), folder, shlex.join(["millrace", *words]))
+    if only_check:
+        deploy_command.check(files, folder, _command(*words, *(["--output", str(output)] if output else [])))
+    for path in [] if only_check else deploy_command.write(files, folder):
+        click.echo(outcome.shown(path))
+    for sentence in deploy_command.omissions(chosen):
+        click.echo(sentence, err=True)
+
+
 @main.command("why")
 @click.argument("node")
 @click.option("--recipe", "recipe_name", default=DEFAULT_RECIPE, show_default=True)

@@ -18,6 +18,7 @@ from components.settings import Settings
 from components.tflite.settings import TFLiteSettings
 from components.trainer.settings import TrainerSettings
 from pipeline import yaml_settings
+from pipeline.serving_settings import ServingSettings
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 
@@ -69,6 +70,7 @@ class RecipeSettings(Settings):
     evaluator: EvaluatorSettings
     tflite: TFLiteSettings = TFLiteSettings()
     pusher: PusherSettings = PusherSettings()
+    serving: ServingSettings = ServingSettings()
 
 
 @dataclass(frozen=True)

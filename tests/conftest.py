@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from store_builder import StoreBuilder
 
-from pipeline import environment, fingerprint, local, recipe, worker
+from pipeline import environment, local, recipe, source_code, worker
 from pipeline.environment import Environment
 
 PROJECT = Path(__file__).resolve().parent.parent
-MODULES_WITH_ROOT = (environment, fingerprint, local, recipe, worker)
+MODULES_WITH_ROOT = (environment, local, recipe, source_code, worker)
 
 DATA = "fare,tips,company\n1.0,0.5,Blue\n2.0,,Red\n"
 RECIPE = """\

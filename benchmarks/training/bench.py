@@ -17,8 +17,10 @@ from pipeline import recipe
 BATCH = 128
 NOISE_ROWS = 20 * BATCH
 FEW_ROWS = 5 * BATCH
+LARGE_BATCH = 32
+LARGE_ROWS = 10 * LARGE_BATCH
 MANY_ROWS = 80 * BATCH
-RESNET, WIDE_AND_DEEP = "benchmarks.training.resnet", "benchmarks.training.wide_and_deep"
+RESNET, RESNET50, WIDE_AND_DEEP = (f"benchmarks.training.{name}" for name in ("resnet", "resnet50", "wide_and_deep"))
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ class Bench:
     def few(self) -> dict[str, str]:
         """See `data.noise_images`; 5 batches."""
         return self._prepared("few images", lambda folder: data.noise_images(folder, FEW_ROWS))
+
+    @functools.cached_property
+    def to_enlarge(self) -> dict[str, str]:
+        """See `data.noise_images`; 10 batches of `LARGE_BATCH`, for a network that works on them at 224 pixels."""
+        return self._prepared("images to enlarge", lambda folder: data.noise_images(folder, LARGE_ROWS))
 
     @functools.cached_property
     def many(self) -> dict[str, str]:
@@ -97,9 +104,9 @@ def resnet_settings(**changes: Any) -> dict[str, Any]:
     return {"batch_size": BATCH, "epochs": 4, "steps_per_execution": 5, **changes}
 
 
-def seconds(epochs: list[list[float]]) -> float:
-    """The median epoch's wall time."""
-    return median(wall for wall, _ in epochs)
+def seconds(times: list[list[float]]) -> float:
+    """The median wall time of epochs or executions."""
+    return median(wall for wall, _ in times)
 
 
 def ratio(above: list[float], below: list[float]) -> float:

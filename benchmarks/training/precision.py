@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from benchmarks.training.bench import RESNET, Bench, ratio, resnet_settings, seconds, trainer_settings
+from benchmarks.training.bench import (
+    LARGE_BATCH,
+    RESNET,
+    RESNET50,
+    Bench,
+    ratio,
+    resnet_settings,
+    seconds,
+    trainer_settings,
+)
 from benchmarks.training.report import Figure
 
+RESNET50_PARAMS = {"backbone": {"name": "ResNet50", "image_size": 224}}
 KINDS = ("float32", "mixed_bfloat16")
-NARROW, WIDE = 16, 64
 FASTER = 1.8
 MOST_POINTS = 0.3
 SEEDS = 3
@@ -19,20 +29,29 @@ FOLDS = 3
 
 
 def measure(bench: Bench) -> list[Figure]:
-    """Images a second of a ResNet-20, and accuracy of the recipe's network on the digits."""
-    return [_speed(bench, WIDE, FASTER), _speed(bench, NARROW, None), *_accuracy(bench)]
+    """Images a second of ResNets, and accuracy of the recipe's network on the digits."""
+    return [_resnet50(bench), *(_resnet20(bench, width) for width in (64, 16)), *_accuracy(bench)]
 
 
-def _speed(bench: Bench, width: int, at_least: float | None) -> Figure:
-    rounds = bench.alternately({kind: lambda kind=kind: _epoch(bench, kind, width) for kind in KINDS})  # type: ignore[misc]
+def _resnet50(bench: Bench) -> Figure:
+    settings = resnet_settings(batch_size=LARGE_BATCH, epochs=2, steps_per_execution=1, params=RESNET50_PARAMS)
+    arguments = {"module": RESNET50, "data": bench.to_enlarge, "settings": settings}
+    return _speed(bench, "ResNet-50 at 224 pixels", arguments, FASTER)
+
+
+def _resnet20(bench: Bench, width: int) -> Figure:
+    settings = resnet_settings(params={"width": width})
+    return _speed(bench, f"ResNet-20, width {width}", {"module": RESNET, "data": bench.few, "settings": settings}, None)
+
+
+def _speed(bench: Bench, name: str, arguments: dict[str, Any], at_least: float | None) -> Figure:
+    def execution(kind: str) -> float:
+        given = arguments | {"settings": arguments["settings"] | {"precision": kind}}
+        return seconds(bench.call("our_fit", f"precision: {kind}, {name}", given)["executions"])
+
+    rounds = bench.alternately({kind: functools.partial(execution, kind) for kind in KINDS})
     faster = ratio(rounds["float32"], rounds["mixed_bfloat16"])
-    return Figure(f"precision: bfloat16 / float32, images/s, ResNet-20, width {width}", faster, at_least=at_least)
-
-
-def _epoch(bench: Bench, kind: str, width: int) -> float:
-    settings = resnet_settings(precision=kind, params={"width": width})
-    arguments = {"module": RESNET, "data": bench.few, "settings": settings}
-    return seconds(bench.call("our_fit", f"precision: {kind}, width {width}", arguments)["epochs"])
+    return Figure(f"precision: bfloat16 / float32, images/s, {name}", faster, at_least=at_least)
 
 
 def _accuracy(bench: Bench) -> list[Figure]:

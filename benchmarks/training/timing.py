@@ -25,14 +25,29 @@ class EpochTimer(tf_keras.callbacks.Callback):
 
     Attributes:
         epochs: Wall and processor seconds by epoch, from the second on.
+        executions: The same of each call of the training function, of `steps_per_execution` steps, from the second
+            epoch on: the training alone.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.epochs: list[list[float]] = []
+        self.executions: list[list[float]] = []
         self._began = _now()
+        self._execution_began = _now()
         self._validation_began = _now()
         self._first = True
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Keras's hook."""
+        self._execution_began = _now()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Keras's hook."""
+        now = _now()
+        if not self._first:
+            self.executions.append((now - self._execution_began).tolist())
+        self._execution_began = now
 
     def on_test_begin(self, logs: Any = None) -> None:
         """Keras's hook."""
@@ -67,5 +82,7 @@ def _fit(model: tf_keras.Model, folder: Path, *arguments: Any, callbacks: list[A
     timer = EpochTimer()
     history = type(model).fit(model, *arguments, callbacks=[*callbacks, timer], **options)
     # A file a process: workers train the same model side by side.
-    Path(folder, f"{os.getpid()}.json").write_text(json.dumps(timer.epochs), encoding="utf-8")
+    Path(folder, f"{os.getpid()}.json").write_text(
+        json.dumps({"epochs": timer.epochs, "executions": timer.executions}), encoding="utf-8"
+    )
     return history

@@ -96,18 +96,8 @@ def fit(
                 verbose=2,
             ).history
     strategies.wait_for_all(strategy)
-    if settings.callbacks.best_checkpoint:
-        model.load_weights(f"{job.model_run_dir}/{callbacks.BEST_WEIGHTS}").expect_partial()
-    if settings.callbacks.best_checkpoint or settings.callbacks.early_stopping or not history:
-        # The model is not, or not surely, the last epoch's.
-        history = _evaluated(model, data.eval, settings)
-    facts = {
-        "epochs": plans[-1].epochs,
-        "steps_per_epoch": plans[-1].steps_per_epoch,
-        "replicas": strategy.num_replicas_in_sync,
-        "strategy": type(strategy).__name__,
-    }
-    return Result(card.last_validation_metrics(history), facts)
+    history = _judged(model, job, data.eval, history)
+    return Result(card.last_validation_metrics(history), _facts(plans[-1], strategy))
 
 
 def forget_backup(job: Job) -> None:
@@ -136,6 +126,26 @@ def schedule(settings: TrainerSettings, rows: int) -> list[Plan]:
         start = plans[-1].epochs if plans else 0
         plans.append(Plan(start, start + phase.epochs, steps_per_pass, phase.freeze, phase.learning_rate))
     return plans
+
+
+def _judged(model: tf_keras.Model, job: Job, split: Split, history: dict[str, list[float]]) -> dict[str, list[float]]:
+    """Takes the best weights where they are kept; returns the validation metrics of the weights that the model has."""
+    wanted = job.settings.callbacks
+    if wanted.best_checkpoint:
+        model.load_weights(f"{job.model_run_dir}/{callbacks.BEST_WEIGHTS}").expect_partial()
+    if wanted.best_checkpoint or wanted.early_stopping or not history:
+        # The model is not, or not surely, the last epoch's.
+        return _evaluated(model, split, job.settings)
+    return history
+
+
+def _facts(last: Plan, strategy: tf.distribute.Strategy) -> dict[str, Any]:
+    return {
+        "epochs": last.epochs,
+        "steps_per_epoch": last.steps_per_epoch,
+        "replicas": strategy.num_replicas_in_sync,
+        "strategy": type(strategy).__name__,
+    }
 
 
 def _evaluated(model: tf_keras.Model, split: Split, settings: TrainerSettings) -> dict[str, list[float]]:

@@ -39,7 +39,9 @@ def test_help_lists_the_commands(millrace: Millrace) -> None:
     result = millrace("--help")
     assert result.exit_code == 0
     commands = result.stdout.split("Commands:")[1].split("\n")
-    assert {"run", "show", "recipes", "why", "serve"} <= {line.split()[0] for line in commands if line.strip()}
+    assert {"run", "show", "recipes", "why", "serve", "deploy"} <= {
+        line.split()[0] for line in commands if line.strip()
+    }
 
 
 def test_recipes_lists_name_and_description(millrace: Millrace) -> None:
@@ -49,7 +51,18 @@ def test_recipes_lists_name_and_description(millrace: Millrace) -> None:
 def test_show_prints_every_setting_resolved(millrace: Millrace) -> None:
     result = millrace("show", "small", "--set", "trainer.batch_size=9", "--set", "trainer.params={a: 1}")
     shown = yaml.safe_load(result.stdout)
-    sections = ["description", "data", "label", "gate", "transform", "trainer", "evaluator", "tflite", "pusher"]
+    sections = [
+        "description",
+        "data",
+        "label",
+        "gate",
+        "transform",
+        "trainer",
+        "evaluator",
+        "tflite",
+        "pusher",
+        "serving",
+    ]
     assert list(shown) == sections
     assert shown["trainer"]["batch_size"] == 9
     assert shown["trainer"]["params"] == {"a": 1}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from components.errors import SettingsError
-from pipeline import fingerprint
+from pipeline import source_code
+from pipeline.source_code import SourceCode, source_digest
 
 SOURCE = '''\
 """A module."""
@@ -43,7 +45,7 @@ async def wait():
 def test_comments_layout_and_docstrings_do_not_count(old: str, new: str) -> None:
     changed = SOURCE.replace(old, new, 1)
     assert changed != SOURCE
-    assert fingerprint.source_digest(changed) == fingerprint.source_digest(SOURCE)
+    assert source_digest(changed) == source_digest(SOURCE)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_comments_layout_and_docstrings_do_not_count(old: str, new: str) -> None
 def test_code_counts(old: str, new: str) -> None:
     changed = SOURCE.replace(old, new, 1)
     assert changed != SOURCE
-    assert fingerprint.source_digest(changed) != fingerprint.source_digest(SOURCE)
+    assert source_digest(changed) != source_digest(SOURCE)
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def reached(package: Path, source: str) -> set[str]:
     """The files under recipes/ that features.py reaches with this source, relative to the recipe."""
     features = package / "features.py"
     features.write_text(source)
-    closure = fingerprint.source_closure(["recipes.small.features"])
+    closure = SourceCode().closure(["recipes.small.features"])
     assert closure == sorted(closure)
     return {str(path.relative_to(package)) for path in closure if path.is_relative_to(package)} - {"features.py"}
 
@@ -130,4 +132,18 @@ def test_a_syntax_error_names_file_and_line(package: Path) -> None:
 
 def _closure(package: Path, source: str) -> list[Path]:
     (package / "features.py").write_text(source)
-    return fingerprint.source_closure(["recipes.small.features"])
+    return SourceCode().closure(["recipes.small.features"])
+
+
+def test_what_was_read_is_remembered_between_runs(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (package / "features.py").write_text("from . import helper\n")
+    for path in (package.parents[1]).rglob("*.py"):
+        os.utime(path, ns=(10**9, 10**9))
+    first = SourceCode(tmp_path / "memo.json")
+    digests = first.digests("recipes.small.features")
+    first.save()
+    monkeypatch.setattr(source_code, "_read_file", lambda path: pytest.fail(f"{path} was read"))
+    assert SourceCode(tmp_path / "memo.json").digests("recipes.small.features") == digests
+    assert "recipes/small/helper.py" in digests

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from components.errors import DataError, SettingsError
-from components.example_gen import digests
-from components.example_gen.digests import content_digests
 from components.example_gen.files import InputFiles, columns, resolve
 from components.example_gen.settings import DataSettings
 
@@ -109,28 +105,3 @@ def test_columns_of_each_format(tmp_path: Path) -> None:
     assert columns(InputFiles(None, (tmp_path / "b.csv.gz",), "csv")) == ["x", "y"]
     assert columns(InputFiles(None, (tmp_path / "c.parquet",), "parquet")) == ["p", "q"]
     assert columns(InputFiles(None, (tmp_path / "d.jsonl",), "jsonl")) == ["k", "j"]
-
-
-def test_a_digest_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
-    file, memo = tmp_path / "data.csv", tmp_path / "cache" / "memo.json"
-    file.write_bytes(b"abc")
-    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert content_digests([file], memo) == content_digests([file]) == {file: digest}
-    (key,) = json.loads(memo.read_text())
-    memo.write_text(json.dumps({key: "remembered"}))
-    assert content_digests([file], memo) == {file: "remembered"}
-    os.utime(file, ns=(1, 1))
-    assert content_digests([file], memo) == {file: digest}
-    assert len(json.loads(memo.read_text())) == 1
-
-
-def test_digests_of_many_files_read_and_write_the_memo_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[int] = []
-    write = digests._write_memo
-    monkeypatch.setattr(digests, "_write_memo", lambda file, memo: (written.append(len(memo)), write(file, memo)))
-    touch(tmp_path, *(f"{name}.csv" for name in range(20)))
-    files, memo = sorted(tmp_path.glob("*.csv")), tmp_path / "memo.json"
-    first = content_digests(files[:10], memo)
-    assert content_digests(files, memo) == content_digests(files, memo) == content_digests(files)
-    assert list(first) == files[:10]
-    assert written == [10, 20]

@@ -25,12 +25,6 @@ METRICS = {"loss": 0.25, "auc": None}
 
 
 @pytest.fixture(scope="module")
-def model(tiny: Tiny) -> tf_keras.Model:
-    tf_keras.utils.set_random_seed(3)
-    return tiny_recipe.build_model(features.from_schema(tiny.output.transformed_metadata.schema, "big"), {})
-
-
-@pytest.fixture(scope="module")
 def folder(tiny: Tiny, model: tf_keras.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model saved with all there is."""
     place = tmp_path_factory.mktemp("saved")

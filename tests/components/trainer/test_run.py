@@ -18,14 +18,7 @@ from tfx.components.trainer.fn_args_utils import FnArgs
 from tiny_artifacts import Tiny
 
 from components import autograph
-from components.trainer import callbacks, export, features, run
-
-
-@pytest.fixture(scope="module")
-def model(tiny: Tiny) -> tf_keras.Model:
-    """The tiny recipe's model with its first weights."""
-    tf_keras.utils.set_random_seed(3)
-    return tiny_recipe.build_model(features.from_schema(tiny.output.transformed_metadata.schema, "big"), {})
+from components.trainer import callbacks, export, run
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from tiny_artifacts import Tiny
 from components.errors import TrainingError
 from components.trainer import cluster, features, inputs, strategies
 from components.trainer.settings import InputSettings, TrainerSettings
-from pipeline.fingerprint import source_closure
 from pipeline.recipe import PROJECT_ROOT
+from pipeline.source_code import SourceCode
 
 
 def settings(**given: Any) -> TrainerSettings:
@@ -150,7 +150,7 @@ def test_cores_are_divided_where_each_worker_gets_one() -> None:
 
 
 def test_the_processes_code_counts_for_the_trainer_s_fingerprint() -> None:
-    assert PROJECT_ROOT / "components/trainer/worker_process.py" in source_closure(["components.trainer.run"])
+    assert PROJECT_ROOT / "components/trainer/worker_process.py" in SourceCode().closure(["components.trainer.run"])
 
 
 @pytest.mark.parametrize("cache", ["memory", "none"])

@@ -1,0 +1,87 @@
+"""Our server, started as the generated files start TensorFlow Serving: the same flags, configs, probes and checks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import deployments
+import grpc
+import pytest
+from deployments import PLAIN
+from server_helpers import HOST, free_port
+
+from serving import deployment, protos
+from serving.deployment import configs, docker
+from serving.main import main
+from serving.server import Server
+from serving.settings import ServerSettings
+
+CHECK_SECONDS = 20
+
+
+@pytest.fixture
+def server(push: Callable[..., Path], tmp_path: Path) -> Iterator[Server]:
+    """Serves version 2 by compose.yaml's command line; only folders and ports are this machine's."""
+    base_path = push(2, "half_plus_2").parent
+    texts = deployments.texts(PLAIN)
+    for name in (configs.MODELS, configs.MONITORING):
+        (tmp_path / name).write_text(texts[name].replace(PLAIN.folder, str(base_path)))
+    words = [word.replace(configs.FOLDER, str(tmp_path)) for word in deployments.compose_service(PLAIN)["command"]]
+    given = main.make_context("serve", words).params
+    ports = {"port": free_port(), "rest_api_port": free_port()}
+    server = Server(ServerSettings(**(given | ports)))
+    server.start()
+    yield server
+    server.drain()
+
+
+def get(server: Server, path: str) -> tuple[int, bytes]:
+    with urllib.request.urlopen(f"http://{HOST}:{server.rest_api_port}{path}") as answer:
+        return answer.status, answer.read()
+
+
+def health_check(server: Server, chosen: deployment.Deployment) -> int:
+    """Runs compose.yaml's health check against the server's port; its exit status."""
+    kind, *words = deployments.compose_service(chosen)["healthcheck"]["test"]
+    assert kind == "CMD"
+    words = [word.replace("$$", "$").replace(f"/{configs.REST_PORT}", f"/{server.rest_api_port}") for word in words]
+    return subprocess.run(words, timeout=CHECK_SECONDS, capture_output=True, check=False).returncode
+
+
+def test_the_generated_configs_serve(server: Server) -> None:
+    body = json.dumps({"instances": [2.0]}).encode()
+    url = f"http://{HOST}:{server.rest_api_port}/v1/models/small:predict"
+    with urllib.request.urlopen(url, data=body) as answer:
+        assert json.load(answer) == {"predictions": [{"y": 3.0, "twice": 4.0}]}
+    status, metrics = get(server, configs.METRICS_PATH)
+    assert status == 200
+    assert b':tensorflow:serving:request_count{model_name="small",status="OK"} 1' in metrics
+
+
+def test_the_probes_succeed_once_a_version_serves(server: Server) -> None:
+    found = deployments.container(PLAIN)
+    assert get(server, found["readinessProbe"]["httpGet"]["path"])[0] == 200
+    with grpc.insecure_channel(f"{HOST}:{server.port}") as channel:
+        call: Any = channel.unary_unary(
+            f"/{protos.HEALTH_SERVICE}/Check",
+            request_serializer=protos.HealthCheckRequest.SerializeToString,
+            response_deserializer=protos.HealthCheckResponse.FromString,
+        )
+        answer = call(protos.HealthCheckRequest(service=found["startupProbe"]["grpc"]["service"]))
+    assert answer.status == protos.HealthCheckResponse.SERVING
+
+
+def test_the_health_check_runs_in_bash_alone(server: Server) -> None:
+    assert health_check(server, PLAIN) == 0
+
+
+def test_the_health_check_fails_where_the_model_is_not_served_or_nobody_listens(server: Server) -> None:
+    other = deployment.Deployment("other", PLAIN.image, PLAIN.local_folder, PLAIN.store)
+    assert health_check(server, other) != 0
+    words = [word.replace(f"/{configs.REST_PORT}", f"/{free_port()}") for word in docker.health_check(PLAIN)]
+    assert subprocess.run(words, timeout=CHECK_SECONDS, capture_output=True, check=False).returncode != 0
