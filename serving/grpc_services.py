@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
 from serving import access
+from serving.batching_parameters import answering_threads
 from serving.errors import Code, ServingError
 from serving.metrics import Metrics
 from serving.proto_handlers import ProtoHandlers
@@ -30,7 +30,6 @@ PREDICTION_SERVICE = "tensorflow.serving.PredictionService"
 MODEL_SERVICE = "tensorflow.serving.ModelService"
 ENTRYPOINT = "GRPC"
 MAX_DETAILS = 1024
-THREADS_PER_CORE = 4
 # A call without a deadline reads as one in the far future.
 NO_DEADLINE_SECONDS = 1e8
 GRPC_CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -131,7 +130,7 @@ def make_server(
         token: The bearer token that calls must bring, or None.
         others: Further services, such as health; these need no token.
     """
-    threads = settings.grpc_max_threads or THREADS_PER_CORE * (os.cpu_count() or 1)
+    threads = settings.grpc_max_threads or answering_threads(settings)
     services = [
         grpc.method_handlers_generic_handler(
             service,

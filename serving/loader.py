@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from serving import batching_parameters
 from serving.errors import Code, ServingError
 from serving.settings import ServerSettings
 from serving.versions import Model, State, Version
@@ -107,15 +108,30 @@ class Loader:
 
 
 def session_load(settings: ServerSettings) -> Load:
-    """Returns what loads a SavedModel into a Session with these settings."""
+    """Returns what loads a SavedModel into a Session with these settings.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT, the settings of batching do not fit.
+    """
     # TensorFlow takes seconds to import: that begins with the server, not with this module.
     from serving import servable
 
     both = settings.tensorflow_session_parallelism
-    return functools.partial(
-        servable.load,
-        warm_up=settings.enable_model_warmup,
-        tags=settings.saved_model_tags.split(","),
-        intra_op_parallelism=settings.tensorflow_intra_op_parallelism or both,
-        inter_op_parallelism=settings.tensorflow_inter_op_parallelism or both,
-    )
+    common = batching_parameters.configured(settings)
+
+    def load(name: str, version: int, path: Path) -> Servable:
+        batching = common
+        if common is not None and settings.enable_per_model_batching_parameters:
+            batching = batching_parameters.of_model(path, common)
+        return servable.load(
+            name,
+            version,
+            path,
+            warm_up=settings.enable_model_warmup,
+            tags=settings.saved_model_tags.split(","),
+            intra_op_parallelism=settings.tensorflow_intra_op_parallelism or both,
+            inter_op_parallelism=settings.tensorflow_inter_op_parallelism or both,
+            batching=batching,
+        )
+
+    return load

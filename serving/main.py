@@ -20,8 +20,6 @@ from pydantic import ValidationError
 from serving.errors import ServingError
 from serving.settings import ServerSettings
 
-# Settings without a flag yet: the server does not batch.
-WITHOUT_FLAG = {"enable_batching", "batching_parameters_file"}
 EXIT_ERROR = 1
 EXIT_SETTINGS = 2
 LOG_FORMAT = "%(asctime)s %(levelname).1s %(message)s"
@@ -30,8 +28,7 @@ LOG_FORMAT = "%(asctime)s %(levelname).1s %(message)s"
 def flags() -> list[click.Option]:
     """An option for each of the server's settings, with its default and its documentation."""
     help_texts = _documentation()
-    settings = {name: field for name, field in ServerSettings.model_fields.items() if name not in WITHOUT_FLAG}
-    return [_flag(name, field, help_texts[name]) for name, field in settings.items()]
+    return [_flag(name, field, help_texts[name]) for name, field in ServerSettings.model_fields.items()]
 
 
 def serve(**given: Any) -> None:

@@ -1,6 +1,7 @@
 """The messages that tensorflow-serving-api does not ship: TF Serving's own settings files, health, reflection.
 
-Their sources are tensorflow_serving/config/{ssl_config,monitoring_config}.proto of TF Serving 2.16.1 and
+Their sources are tensorflow_serving/config/{ssl_config,monitoring_config}.proto and
+tensorflow_serving/servables/tensorflow/session_bundle_config.proto of TF Serving 2.16.1 and
 grpc/health/v1/health.proto and grpc/reflection/v1alpha/reflection.proto of gRPC; field numbers are theirs.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
 
 HEALTH_SERVICE = "grpc.health.v1.Health"
 REFLECTION_SERVICE = "grpc.reflection.v1alpha.ServerReflection"
@@ -110,9 +111,39 @@ def _settings_files() -> descriptor_pb2.FileDescriptorProto:
     )
 
 
+def _batching_parameters() -> descriptor_pb2.FileDescriptorProto:
+    wrapped = {name: f".google.protobuf.{name}Value" for name in ("Int64", "String", "Bool")}
+    return descriptor_pb2.FileDescriptorProto(
+        name="tensorflow_serving/servables/tensorflow/session_bundle_config.proto",
+        package="tensorflow.serving",
+        syntax="proto3",
+        dependency=[wrappers_pb2.DESCRIPTOR.name],
+        message_type=[
+            _message(
+                "BatchingParameters",
+                ("max_batch_size", 1, wrapped["Int64"]),
+                ("batch_timeout_micros", 2, wrapped["Int64"]),
+                ("max_enqueued_batches", 3, wrapped["Int64"]),
+                ("num_batch_threads", 4, wrapped["Int64"]),
+                ("thread_pool_name", 5, wrapped["String"]),
+                ("*allowed_batch_sizes", 6, Type.TYPE_INT64),
+                ("pad_variable_length_inputs", 7, Type.TYPE_BOOL),
+                ("enable_large_batch_splitting", 8, wrapped["Bool"]),
+                ("max_execution_batch_size", 9, wrapped["Int64"]),
+            )
+        ],
+    )
+
+
+def _wrappers() -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto()
+    wrappers_pb2.DESCRIPTOR.CopyToProto(file)
+    return file
+
+
 # A pool of its own: should a package with the same messages be installed too, the default pool refuses neither.
 _POOL = descriptor_pool.DescriptorPool()
-for _file in (_health(), _reflection(), _settings_files()):
+for _file in (_health(), _reflection(), _settings_files(), _wrappers(), _batching_parameters()):
     _POOL.Add(_file)
 _FACTORY = message_factory.MessageFactory(_POOL)
 
@@ -127,3 +158,4 @@ ServerReflectionRequest = _class("grpc.reflection.v1alpha.ServerReflectionReques
 ServerReflectionResponse = _class("grpc.reflection.v1alpha.ServerReflectionResponse")
 SSLConfig = _class("tensorflow.serving.SSLConfig")
 MonitoringConfig = _class("tensorflow.serving.MonitoringConfig")
+BatchingParameters = _class("tensorflow.serving.BatchingParameters")

@@ -1,14 +1,14 @@
 """REST over HTTP/1.1: an event loop in a thread of its own that reads, guards and sends; `rest_api` answers.
 
 A model that answers in less than a millisecond runs on the event loop, for handing it to a thread would take longer
-than it does; others run in a pool, so that they hold up nobody.
+than it does; others run in a pool, so that they hold up nobody. So does everything where requests are batched: on the
+loop they would wait for each other, and a batch be of one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import ssl
 import threading
@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from aiohttp import web
 
 from serving import access, rest_api
+from serving.batching_parameters import answering_threads
 from serving.errors import Code, ServingError
 from serving.metrics import Metrics
 from serving.rest_api import Answer, RestApi, refusal
@@ -39,6 +40,8 @@ GZIP = 31
 QUICK_SECONDS = 1e-3
 QUICK_BYTES = 16 * 1024
 REMEMBERED = 8
+# TensorFlow's own message that time is up says more, and comes a little after.
+GRACE_SECONDS = 0.1
 MAX_PATHS = 1000
 log = logging.getLogger(__name__)
 
@@ -96,7 +99,7 @@ class RestServer:
         self._context = context
         self._pace = Pace()
         self._in_pool = 0
-        self._pool = ThreadPoolExecutor(4 * (os.cpu_count() or 1), thread_name_prefix="rest")
+        self._pool = ThreadPoolExecutor(answering_threads(settings), thread_name_prefix="rest")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rest", daemon=True)
         self._runner: web.ServerRunner | None = None
@@ -191,15 +194,21 @@ class RestServer:
             message = "" if asked else "Origin header is missing in CORS preflight"
             return Answer(Code.OK if asked else Code.FAILED_PRECONDITION, b"", message=message)
         body = await self._body(request, deadline)
-        if len(body) <= QUICK_BYTES and self._pace.is_quick(path):
+        if not self._settings.enable_batching and len(body) <= QUICK_BYTES and self._pace.is_quick(path):
             return self._timed(request.method, path, body, deadline)
         if self._in_pool >= self._settings.max_concurrent_requests:
             raise ServingError(Code.UNAVAILABLE, "The server has too many requests waiting; try again later.")
         self._in_pool += 1
-        try:
-            return await self._loop.run_in_executor(self._pool, self._timed, request.method, path, body, deadline)
-        finally:
-            self._in_pool -= 1
+        work = self._loop.run_in_executor(self._pool, self._timed, request.method, path, body, deadline)
+        work.add_done_callback(self._left_pool)
+        # What waits in a batch cannot be given up: its thread goes on waiting, its client does not.
+        done, _ = await asyncio.wait({work}, timeout=deadline - time.monotonic() + GRACE_SECONDS)
+        if not done:
+            raise ServingError(Code.DEADLINE_EXCEEDED, "The request waited longer than its deadline.")
+        return work.result()
+
+    def _left_pool(self, _: asyncio.Future[Answer]) -> None:
+        self._in_pool -= 1
 
     def _timed(self, method: str, path: str, body: bytes, deadline: float) -> Answer:
         started = time.perf_counter()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework.ops import dismantle_graph
 from tensorflow.python.saved_model.loader_impl import SavedModelLoader
 
+from serving.batching import BatchedSignature, batched
+from serving.batching_parameters import BatchingParameters
 from serving.errors import Code, ServingError, clean, from_tensorflow
 from serving.signatures import Arrays, Signature, TensorSpec, check_inputs, check_outputs, fitting, signatures
 from serving.warm_up import replay
@@ -40,13 +43,20 @@ class Servable:
     """
 
     def __init__(
-        self, name: str, version: int, session: tf.compat.v1.Session, meta_graph: MetaGraphDef, callers_thread: bool
+        self,
+        name: str,
+        version: int,
+        session: tf.compat.v1.Session,
+        meta_graph: MetaGraphDef,
+        callers_thread: bool,
+        batched: Mapping[str, BatchedSignature],
     ) -> None:
         self.name = name
         self.version = version
         self.meta_graph = meta_graph
         self.signatures = signatures(meta_graph)
         self._session = session
+        self._batched = batched
         self._tensors: dict[str, Any] = {}
         self._options = _options(None, callers_thread)
 
@@ -74,11 +84,24 @@ class Servable:
         if outputs:
             check_outputs(definition, names)
         check_inputs(definition, inputs)
-        feeds = {self._tensor(definition.inputs[name]): fitting(definition, name, inputs[name]) for name in inputs}
+        arrays = {name: fitting(definition, name, inputs[name]) for name in inputs}
+        in_batches = self._batched.get(signature)
+        if in_batches is not None:
+            started = time.monotonic()
+            values = in_batches.run(self._run_queued, arrays, names, timeout)
+            if values is not None:
+                return dict(zip(names, values, strict=True))
+            timeout = None if timeout is None else timeout - (time.monotonic() - started)
+        return dict(zip(names, self._run_alone(definition, arrays, names, timeout), strict=True))
+
+    def _run_alone(
+        self, definition: Signature, arrays: Arrays, names: Sequence[str], timeout: float | None
+    ) -> list[np.ndarray[Any, Any]]:
+        feeds = {self._tensor(definition.inputs[name]): array for name, array in arrays.items()}
         fetches = [self._tensor(definition.outputs[name]) for name in names]
-        options = self._options if timeout is None else _options(max(1, round(timeout * 1000)), False)
+        options = self._options if timeout is None else _options(_milliseconds(timeout), False)
         try:
-            return dict(zip(names, self._run(options, feeds, fetches), strict=True))
+            return self._run(options, feeds, fetches)
         except tf.errors.OpError as error:
             refusal = from_tensorflow(error)
             # An array of objects holds neither bytes nor str: TensorFlow calls that an error of its own.
@@ -120,6 +143,10 @@ class Servable:
             self._tensors[spec.tensor_name] = tensor
         return tensor
 
+    def _run_queued(self, feeds: dict[Any, Any], fetches: list[Any], timeout: float | None) -> list[Any]:
+        # The computation has threads of its own: the caller's only puts the request into the queue.
+        return self._run(_options(None if timeout is None else _milliseconds(timeout), True), feeds, fetches)
+
     def _run(self, options: bytes, feeds: dict[Any, Any], fetches: list[Any]) -> list[Any]:
         # What Session.run calls in the end: it spends four fifths of its time on taking its arguments apart. Unlike
         # Session._make_callable_from_options it takes a time-out with each call, and shares one compiled graph.
@@ -139,6 +166,7 @@ def load(
     tags: Sequence[str] = ("serve",),
     intra_op_parallelism: int = 0,
     inter_op_parallelism: int = 0,
+    batching: BatchingParameters | None = None,
 ) -> Servable:
     """Loads a SavedModel.
 
@@ -150,6 +178,7 @@ def load(
         tags: The tags of the MetaGraph to load.
         intra_op_parallelism: Threads within one operation; 0 for one per core.
         inter_op_parallelism: Threads among operations; 0 to run in the threads that ask.
+        batching: When to run requests together; None for never.
 
     Returns:
         The version, ready to answer.
@@ -166,7 +195,13 @@ def load(
         message = f"Could not find SavedModel .pb or .pbtxt at supplied export directory path: {path}"
         raise ServingError(Code.NOT_FOUND, message)
     session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
-    servable = Servable(name, version, session, _restored(session, path, tags), callers_thread=not inter_op_parallelism)
+    meta_graph = _restored(session, path, tags)
+    in_batches = {}
+    if batching is not None:
+        in_batches = batched(session.graph, signatures(meta_graph), batching, f"{name} version {version}")
+        session._extend_graph()
+    session.graph.finalize()
+    servable = Servable(name, version, session, meta_graph, not inter_op_parallelism, in_batches)
     if warm_up:
         try:
             number = replay(servable, path)
@@ -187,11 +222,15 @@ def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) ->
         # Whatever a broken graph provokes in the loader: all of it means that the version cannot be served.
         session.close()
         raise ServingError(Code.INVALID_ARGUMENT, f"Could not load the SavedModel at {path}: {error}") from error
-    session.graph.finalize()
     # The graph is in the Session: a second copy would hold every weight of a frozen model once more.
     kept = MetaGraphDef(signature_def=meta_graph.signature_def)
     kept.meta_info_def.tags.extend(meta_graph.meta_info_def.tags)
     return kept
+
+
+def _milliseconds(seconds: float) -> int:
+    """Milliseconds as TensorFlow takes them: at least one, for 0 means for ever."""
+    return max(1, round(seconds * 1000))
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:

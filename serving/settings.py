@@ -76,6 +76,8 @@ class ServerSettings(BaseModel):
         allow_version_labels_for_unavailable_models: Whether a new label may point to a version that is not loaded.
         enable_batching: Whether to run requests of several clients together.
         batching_parameters_file: How, as BatchingParameters in text form.
+        enable_per_model_batching_parameters: Whether each version says how in a `batching_params.pbtxt` of its own; one
+            without that file is not batched. Threads are what `batching_parameters_file` says.
         tensorflow_session_parallelism: Threads for both kinds below, unless they are given; 0 for TensorFlow's choice.
         tensorflow_intra_op_parallelism: Threads within one operation; 0 for one per core.
         tensorflow_inter_op_parallelism: Threads among the operations of one request. At 0 a request runs in the thread
@@ -83,7 +85,8 @@ class ServerSettings(BaseModel):
         monitoring_config_file: A MonitoringConfig in text form: whether and where to show Prometheus' metrics.
         ssl_config_file: An SSLConfig in text form.
         grpc_channel_arguments: `key=value` pairs separated by commas.
-        grpc_max_threads: Threads that answer gRPC; None for four per core.
+        grpc_max_threads: Threads that answer gRPC; None for four per core, or with batching for twice
+            the largest batch.
         enable_grpc_healthcheck_service: Whether gRPC's health service answers; TensorFlow Serving's default is no.
         enable_grpc_reflection: Whether gRPC's server reflection answers. Not in TensorFlow Serving, like all below.
         host: Address that the ports are opened on; 0.0.0.0 for every address of the machine.
@@ -117,6 +120,7 @@ class ServerSettings(BaseModel):
     allow_version_labels_for_unavailable_models: bool = False
     enable_batching: bool = False
     batching_parameters_file: Path | None = None
+    enable_per_model_batching_parameters: bool = False
     tensorflow_session_parallelism: int = Field(0, ge=0)
     tensorflow_intra_op_parallelism: int = Field(0, ge=0)
     tensorflow_inter_op_parallelism: int = Field(0, ge=0)

@@ -25,7 +25,7 @@ def call(*words: str) -> Result:
 
 def test_every_setting_has_a_flag_of_its_name_and_a_text() -> None:
     flags = {flag.name: flag for flag in command.flags()}
-    assert set(flags) == set(ServerSettings.model_fields) - {"enable_batching", "batching_parameters_file"}
+    assert set(flags) == set(ServerSettings.model_fields)
     assert all(flag.help for flag in flags.values())
     assert flags["port"].help == "Port of gRPC; 0 for none."
 
