@@ -296,6 +296,14 @@ def test_multi_inference_asks_several_signatures(predictions: Any) -> None:
     assert (second.model_spec.signature_name, second.model_spec.version.value) == ("regress", 2)
 
 
+def test_multi_inference_is_one_run_of_the_graph(server: Server, predictions: Any) -> None:
+    runs, counted = server.metrics.runtime_latency, server.metrics.example_count_total
+    labels = ("arithmetic", "MultiInference", "TF1")
+    before = runs.count(labels), counted.value(("arithmetic",))
+    predictions.MultiInference(multi_inference(("classify", "classify"), ("regress", "regress")))
+    assert (runs.count(labels), counted.value(("arithmetic",))) == (before[0] + 1, before[1] + 1)
+
+
 def test_multi_inference_refuses_what_tensorflow_serving_refuses(predictions: Any) -> None:
     call = predictions.MultiInference
     invalid = StatusCode.INVALID_ARGUMENT
