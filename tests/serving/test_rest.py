@@ -140,6 +140,7 @@ REFUSED = [
     (f"{MODEL}:regress", {"examples": [{"x": [[1]]}]}, 400, "has element with unexpected JSON type: Array"),
     (f"{MODEL}:regress", {"examples": [{"x": [1, 2.0]}]}, 400, "Unexpected element type in feature: x expecting type"),
     (f"{MODEL}:regress", {"examples": [{"x": 2}], "signature_name": "regress"}, 400, "Data types don't match"),
+    (f"{MODEL}:regress", {"examples": [{"x": 2**63}]}, 400, "Feature: x has uint64_t element. Only int64_t is support"),
 ]
 
 
