@@ -31,6 +31,7 @@ from serving.errors import Code, ServingError
 from serving.manager import Manager, ModelRequest
 from serving.metrics import Metrics
 from serving.servable import Servable
+from serving.signatures import check_inputs
 from serving.tensors import Array
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -68,8 +69,10 @@ class ProtoHandlers:
         spec = _checked_spec(request)
         with self._manager.use(_model_request(spec)) as servable:
             name = spec.signature_name or DEFAULT_SIGNATURE
-            servable.signature(name)
+            signature = servable.signature(name)
             given = dict(servable.meta_graph.signature_def[name].defaults) | dict(request.inputs)
+            # First of all: each of the tensors may take as much memory as a whole request.
+            check_inputs(signature, given)
             inputs = {alias: tensors.to_array(alias, proto, self._max_tensor_bytes) for alias, proto in given.items()}
             outputs = self._run("Predict", servable, name, inputs, request.output_filter, timeout)
             response = PredictResponse(model_spec=_resolved(spec, servable))

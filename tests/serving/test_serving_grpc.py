@@ -201,6 +201,16 @@ def test_a_few_bytes_cannot_ask_for_a_tensor_of_any_size(predictions: Any) -> No
     )
 
 
+def test_tensors_that_no_input_asks_for_are_not_even_read(predictions: Any) -> None:
+    request = predict_request(1.0)
+    request.inputs["more"].dtype = -1
+    assert refusal(predictions.Predict, request) == (
+        StatusCode.INVALID_ARGUMENT,
+        "input size does not match signature: 2!=1 len({more,x}) != len({x}). Sent extra: {more}. "
+        "Missing but required: {}.",
+    )
+
+
 def test_a_message_above_the_limit_is_refused(predictions: Any) -> None:
     code, _ = refusal(predictions.Predict, predict_request(*[1.0] * 30_000))
     assert code is StatusCode.RESOURCE_EXHAUSTED
