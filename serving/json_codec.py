@@ -83,13 +83,14 @@ def signature_name(document: Document) -> str:
     """Which signature a request asks for; empty for the default one.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, its name is not a string.
+        ServingError: INVALID_ARGUMENT, its name is not a string, or has half of a surrogate pair.
     """
     name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise invalid(
             f"JSON Value: {show(document)} not formatted correctly. 'signature_name' key must be a string value."
         )
+    text_bytes(name)
     return name
 
 

@@ -100,6 +100,7 @@ REFUSED = [
     ([1], "JSON Value: [1] Is not object"),
     (b"", "JSON Parse error: The document is empty"),
     (b'{"instances": [1', "JSON Parse error: "),
+    (b'{"instances": [NaN], "signature_name": "\\ud800"}', "The surrogate pair in string is invalid."),
     (b'{"instances": [nan]}', "JSON Parse error: "),
     (b'{"instances": ["\xff"]}', "JSON Parse error: "),
     (b'{"instances": [NaN, "\xff"]}', "JSON Parse error: "),
