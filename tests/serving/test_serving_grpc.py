@@ -223,12 +223,14 @@ def test_details_end_at_1024_characters(predictions: Any) -> None:
     assert text == start + "n" * (1024 - len(start)) + "...TRUNCATED"
 
 
+@pytest.mark.filterwarnings("ignore:Unexpected end-group tag:RuntimeWarning")
 def test_bytes_that_are_no_request_are_the_clients_fault(channel: grpc.Channel) -> None:
     call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-    assert refusal(call, b"\xff\xff") == (
-        StatusCode.INVALID_ARGUMENT,
-        "the request is not a tensorflow.serving.PredictRequest",
-    )
+    for data in (b"\xff\xff", predict_request(1.0).SerializeToString() + b"\x0c\x0a\x00"):
+        assert refusal(call, data) == (
+            StatusCode.INVALID_ARGUMENT,
+            "the request is not a tensorflow.serving.PredictRequest",
+        )
 
 
 def test_a_request_keeps_its_id(predictions: Any) -> None:
