@@ -22,7 +22,7 @@ from pathlib import Path
 import click
 import psutil  # type: ignore[import-untyped]
 
-from benchmarks.serving.malformed_client import HOST, Outcome, send
+from benchmarks.serving.malformed_client import HOST, PATIENCE_SECONDS, Outcome, send
 from benchmarks.serving.malformed_http import MODEL, PATH
 
 LIMIT_OF_GROWTH = 0.05
@@ -92,7 +92,9 @@ def _server() -> Iterator[tuple[psutil.Process, int, int]]:
     with tempfile.TemporaryDirectory() as folder:
         malformed_model.save(Path(folder, "1"))
         port, rest_port = _free_ports()
-        flags = [f"--port={port}", f"--rest_api_port={rest_port}", f"--model_name={MODEL}"]
+        # A machine that stands still for a while is no fault of the server.
+        patience = f"--rest_api_timeout_in_ms={PATIENCE_SECONDS * 1000:.0f}"
+        flags = [f"--port={port}", f"--rest_api_port={rest_port}", f"--model_name={MODEL}", patience]
         command = [sys.executable, "-m", "serving.main", *flags, f"--model_base_path={folder}"]
         with Path(folder, "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
             try:

@@ -62,8 +62,8 @@ async def send(port: int, rest_port: int, requests: int, seed: str, outcome: Out
         outcome: Where the answers are noted.
     """
     random = Random(seed)  # noqa: S311 - nothing secret
-    connection = Connection(rest_port)
-    async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
+    channel = grpc.aio.insecure_channel(f"{HOST}:{port}")
+    async with channel, Connection(rest_port) as connection:
         for _ in range(requests):
             kind = random.random()
             if kind < SHARE_OF_FRAMES:
@@ -72,7 +72,6 @@ async def send(port: int, rest_port: int, requests: int, seed: str, outcome: Out
                 await _call(channel, *malformed_protos.grpc_request(random), outcome)
             else:
                 await connection.send(malformed_http.http_request(random), outcome)
-    await connection.close()
 
 
 class Connection:
@@ -82,6 +81,14 @@ class Connection:
         self._port = port
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
+
+    async def __aenter__(self) -> Connection:
+        """Opens nothing yet."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Closes the connection if it is open."""
+        await self.close()
 
     async def send(self, request: HttpRequest, outcome: Outcome) -> None:
         """Sends a request and reads what comes back."""

@@ -29,7 +29,7 @@ def mutated_bytes(random: Random, data: bytes) -> bytes:
         elif kind == 2:
             mutated[at:at] = mutated[at : at + random.randint(1, 32)]
         elif kind == 3:
-            mutated[at:at] = random.choice(ODD_BYTES) * random.choice((1, 1, 1, 200))
+            mutated[at:at] = random.choice(ODD_BYTES) * random.choice((1, 1, 1, 200, 20_000))
         else:
             del mutated[at:]
     return bytes(mutated)
@@ -71,7 +71,7 @@ def _mutated_node(random: Random, node: Any, depth: int) -> Any:
 def _replacement(random: Random, node: Any) -> Any:
     kind = random.random()
     if kind < 0.1:
-        for _ in range(random.choice((1, 2, 40, 300))):
+        for _ in range(random.choice((1, 2, 40, 100))):
             node = [node] if random.random() < 0.9 else {random.choice(KEYS): node}
         return node
     if kind < 0.2:
