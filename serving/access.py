@@ -52,7 +52,7 @@ def authorize(header: str | None, token: str | None) -> None:
     if header is None or not header.startswith(BEARER):
         raise ServingError(Code.UNAUTHENTICATED, "received no bearer token, expected `Authorization: Bearer <token>`")
     # Takes the same time whatever differs.
-    if not hmac.compare_digest(header[len(BEARER) :].encode(), token.encode()):
+    if not hmac.compare_digest(header[len(BEARER) :].encode(errors="surrogateescape"), token.encode()):
         raise ServingError(Code.UNAUTHENTICATED, "received a wrong bearer token")
 
 

@@ -89,6 +89,6 @@ def _add(value: Any, name: str, feature: Feature) -> None:
         with np.errstate(over="ignore"):
             feature.float_list.value.append(float(np.float32(value)))
     elif value > INT64_MAX:
-        raise invalid(f"Feature: {name} has uint64 element. Only int64 is supported.")
+        raise invalid(f"Feature: {name} has uint64_t element. Only int64_t is supported.")
     else:
         feature.int64_list.value.append(int(value))

@@ -95,11 +95,15 @@ class Call:
         return response
 
     def _parse(self, data: bytes) -> Any:
+        request, cause = self._method.request(), None
         try:
-            return self._method.request.FromString(data)
+            # At an end of a group that never began, protobuf stops and only warns.
+            if request.ParseFromString(data) == len(data):
+                return request
         except DecodeError as error:
-            name = self._method.request.DESCRIPTOR.full_name
-            raise ServingError(Code.INVALID_ARGUMENT, f"the request is not a {name}") from error
+            cause = error
+        name = self._method.request.DESCRIPTOR.full_name
+        raise ServingError(Code.INVALID_ARGUMENT, f"the request is not a {name}") from cause
 
     def _record(self, request: Any, identity: str, error: ServingError | None, microseconds: float) -> None:
         model = "" if request is None else self._method.model(request)

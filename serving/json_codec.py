@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import json
 import re
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ import numpy as np
 import orjson
 
 from serving.errors import Code, ServingError
+from serving.json_output import TYPE_NAMES
 
 if TYPE_CHECKING:
     from serving.servable import TensorSpec
@@ -63,6 +65,7 @@ def parse(body: bytes) -> Document:
     Raises:
         ServingError: INVALID_ARGUMENT, it is not JSON, not an object, not UTF-8, or nested too deeply.
     """
+    body = body.removeprefix(codecs.BOM_UTF8)
     if not body:
         raise invalid("JSON Parse error: The document is empty")
     try:
@@ -80,13 +83,14 @@ def signature_name(document: Document) -> str:
     """Which signature a request asks for; empty for the default one.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, its name is not a string.
+        ServingError: INVALID_ARGUMENT, its name is not a string, or has half of a surrogate pair.
     """
     name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise invalid(
             f"JSON Value: {show(document)} not formatted correctly. 'signature_name' key must be a string value."
         )
+    text_bytes(name)
     return name
 
 
@@ -213,7 +217,7 @@ def _from_rows(rows: list[Any], specs: Mapping[str, TensorSpec]) -> dict[str, Ar
     for index, row in enumerate(rows) if dict in set(map(type, rows)) else ():
         if isinstance(row, dict) and not is_b64(row):
             raise invalid(f"Expecting value/list but got object at item {index} of input list")
-    return {name: _column(rows, spec, f"of 'instances' list. Error: {Code.INVALID_ARGUMENT.name}: ")}
+    return {name: _column(rows, spec, "of 'instances' list.")}
 
 
 def _from_objects(rows: list[Any], specs: Mapping[str, TensorSpec]) -> dict[str, Array]:
@@ -232,8 +236,10 @@ def _from_objects(rows: list[Any], specs: Mapping[str, TensorSpec]) -> dict[str,
         raise invalid(
             f"{where} of 'instances' list. JSON object: {show(row)} keys must be equal to: {','.join(sorted(names))}"
         )
-    where = f"of 'instances' list. Error: {Code.INVALID_ARGUMENT.name}: "
-    return {name: _column([row[name] for row in rows], spec, f"key: {name} {where}") for name, spec in specs.items()}
+    return {
+        name: _column([row[name] for row in rows], spec, f"key: {name} of 'instances' list.")
+        for name, spec in specs.items()
+    }
 
 
 def _column(rows: list[Any], spec: TensorSpec, where: str) -> Array:
@@ -250,7 +256,8 @@ def _column(rows: list[Any], spec: TensorSpec, where: str) -> Array:
             if value.shape != first.shape:
                 raise invalid(f"Expecting shape {_shape(first)} but got: {_shape(value)}")
         except ServingError as error:
-            raise ServingError(error.code, f"Failed to process element: {index} {where}{error.message}") from error
+            message = f"Failed to process element: {index} {where} Error: {error.code.name}: {error.message}"
+            raise invalid(message) from error
     raise invalid(f"JSON Value: {show(rows)} is not a tensor of type: {_type_name(spec)}")
 
 
@@ -277,7 +284,7 @@ def tensor(value: Any, spec: TensorSpec) -> Array:
 
 def _type_name(spec: TensorSpec) -> str:
     name = str(spec.dtype.name)
-    return {"float32": "float", "float64": "double", "float16": "half"}.get(name, name)
+    return TYPE_NAMES.get(name, name)
 
 
 def _dense(value: Any, type_name: str) -> Array | None:

@@ -22,6 +22,8 @@ SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # What `%.6g` and `%.9g` print without exponent.
 FULL_DIGITS = {np.dtype(np.float32): 9, np.dtype(np.float64): 17}
 SHORT = 6
+# What TensorFlow calls types that NumPy calls otherwise.
+TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 
 
 def predictions(outputs: Mapping[str, Array]) -> bytes:
@@ -72,7 +74,10 @@ def tokens(name: str, array: Array) -> list[str]:
         return ["true" if value else "false" for value in flat.tolist()]
     if kind == "O":
         return [_text(value, name.endswith(BYTES_SUFFIX)) for value in flat.tolist()]
-    raise ServingError(Code.INVALID_ARGUMENT, f"Failed to write JSON value for tensor type: {array.dtype.name}")
+    raise ServingError(
+        Code.INVALID_ARGUMENT,
+        f"Failed to write JSON value for tensor type: {TYPE_NAMES.get(array.dtype.name, array.dtype.name)}",
+    )
 
 
 def decimals(flat: Array) -> list[str]:

@@ -16,6 +16,7 @@ DEFAULT_PATH = "/monitoring/prometheus/metrics"
 
 # Label values come from clients, unknown model names included: beyond so many, the series are counted together.
 MAX_SERIES = 1000
+LONGEST_LABEL = 200
 OTHER = "other"
 
 
@@ -206,6 +207,9 @@ def _escaped(value: str) -> str:
 
 
 def _bounded(series: Mapping[tuple[str, ...], object], values: tuple[str, ...]) -> tuple[str, ...]:
+    if values in series:
+        return values
+    values = tuple(value[:LONGEST_LABEL] for value in values)
     if values in series or len(series) < MAX_SERIES:
         return values
     return (OTHER,) * len(values)

@@ -31,6 +31,7 @@ from serving.errors import Code, ServingError
 from serving.manager import Manager, ModelRequest
 from serving.metrics import Metrics
 from serving.servable import Servable
+from serving.signatures import check_inputs
 from serving.tensors import Array
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -68,8 +69,10 @@ class ProtoHandlers:
         spec = _checked_spec(request)
         with self._manager.use(_model_request(spec)) as servable:
             name = spec.signature_name or DEFAULT_SIGNATURE
-            servable.signature(name)
+            signature = servable.signature(name)
             given = dict(servable.meta_graph.signature_def[name].defaults) | dict(request.inputs)
+            # First of all: each of the tensors may take as much memory as a whole request.
+            check_inputs(signature, given)
             inputs = {alias: tensors.to_array(alias, proto, self._max_tensor_bytes) for alias, proto in given.items()}
             outputs = self._run("Predict", servable, name, inputs, request.output_filter, timeout)
             response = PredictResponse(model_spec=_resolved(spec, servable))
@@ -103,14 +106,17 @@ class ProtoHandlers:
         response = MultiInferenceResponse()
         with self._manager.use(_model_request(first)) as servable:
             wanted = _checked_tasks(servable, request.tasks)
-            for task, names in zip(request.tasks, wanted, strict=True):
-                spec = task.model_spec
-                outputs, examples = self._infer("MultiInference", servable, spec, names, request.input, timeout)
-                answer = response.results.add(model_spec=_resolved(spec, servable))
+            examples = _examples(request.input)
+            started = time.perf_counter_ns()
+            outputs = servable.run_together(wanted, {results.INPUTS: examples}, timeout)
+            self._count_run("MultiInference", servable, started)
+            self._metrics.examples(servable.name, len(examples))
+            for task, found in zip(request.tasks, outputs.values(), strict=True):
+                answer = response.results.add(model_spec=_resolved(task.model_spec, servable))
                 if task.method_name == CLASSIFY:
-                    answer.classification_result.CopyFrom(results.classification(outputs, examples))
+                    answer.classification_result.CopyFrom(results.classification(found, len(examples)))
                 else:
-                    answer.regression_result.CopyFrom(results.regression(outputs, examples))
+                    answer.regression_result.CopyFrom(results.regression(found, len(examples)))
         return response
 
     def model_metadata(
@@ -183,9 +189,12 @@ class ProtoHandlers:
     ) -> Outputs:
         started = time.perf_counter_ns()
         outputs = servable.run(signature, inputs, list(wanted), timeout)
+        self._count_run(api, servable, started)
+        return outputs
+
+    def _count_run(self, api: str, servable: Servable, started: int) -> None:
         elapsed = (time.perf_counter_ns() - started) * NANOSECONDS
         self._metrics.runtime_latency.add((servable.name, api, RUNTIME), elapsed)
-        return outputs
 
 
 def _checked_spec(
@@ -224,10 +233,9 @@ def _definition(servable: Servable, spec: ModelSpec) -> SignatureDef:
     return servable.meta_graph.signature_def[name]
 
 
-def _checked_tasks(servable: Servable, tasks: Sequence[InferenceTask]) -> list[list[str]]:
-    """The outputs that each task needs; refuses tasks that TensorFlow Serving refuses, in its order."""
-    seen: set[str] = set()
-    wanted = []
+def _checked_tasks(servable: Servable, tasks: Sequence[InferenceTask]) -> dict[str, list[str]]:
+    """The outputs each task needs, by signature; refuses tasks that TensorFlow Serving refuses, in its order."""
+    wanted: dict[str, list[str]] = {}
     for task in tasks:
         spec = task.model_spec
         if not spec.name:
@@ -237,16 +245,15 @@ def _checked_tasks(servable: Servable, tasks: Sequence[InferenceTask]) -> list[l
                 Code.INVALID_ARGUMENT, "All ModelSpecs in a MultiInferenceRequest must access the same model name."
             )
         name = spec.signature_name or DEFAULT_SIGNATURE
-        if name in seen:
+        if name in wanted:
             raise ServingError(Code.INVALID_ARGUMENT, f"Duplicate evaluation of signature: {name}")
-        seen.add(name)
         if name not in servable.signatures:
             raise ServingError(Code.INVALID_ARGUMENT, f"Requested signature not found in model graph: {name}")
         definition = servable.meta_graph.signature_def[name]
         if task.method_name == CLASSIFY:
-            wanted.append(results.check_classification(definition))
+            wanted[name] = results.check_classification(definition)
         elif task.method_name == REGRESS:
-            wanted.append(results.check_regression(definition))
+            wanted[name] = results.check_regression(definition)
         else:
             raise ServingError(Code.UNIMPLEMENTED, f"Unsupported signature method_name: {task.method_name}")
     return wanted

@@ -149,7 +149,9 @@ class RestServer:
         self._metrics.in_flight.add((ENTRY_POINT,), 1)
         status: int | None = None
         try:
-            access.authorize(request.headers.get(access.AUTHORIZATION_HEADER), self._token)
+            # A browser's preflight brings no token: it asks whether it may.
+            if request.method != "OPTIONS":
+                access.authorize(request.headers.get(access.AUTHORIZATION_HEADER), self._token)
             answer = await self._answer(request, path)
         except ServingError as error:
             answer = refusal(error)
@@ -183,6 +185,8 @@ class RestServer:
             headers["Content-Type"] = rest_api.JSON
         if self._settings.rest_api_enable_cors_support:
             headers.update(CORS_HEADERS)
+            if self._token:
+                headers["Access-Control-Allow-Headers"] += ", Authorization"
         if answer.code is Code.UNAUTHENTICATED:
             headers["WWW-Authenticate"] = "Bearer"
         return web.Response(body=answer.body, status=status or answer.code.http_status, headers=headers)
@@ -255,4 +259,6 @@ def _inflate(body: bytes, limit: int) -> bytes:
         raise BodyTooLargeError(f"received a body of more than {limit} bytes when inflated, expected at most {limit}")
     if not inflater.eof:
         raise ServingError(Code.INVALID_ARGUMENT, "The body is not gzip: it ends too early")
+    if inflater.unused_data:
+        raise ServingError(Code.INVALID_ARGUMENT, "The body is not gzip: more follows after its end")
     return inflated

@@ -88,7 +88,7 @@ class RestApi:
         """
         pattern = {"POST": PREDICTION, "GET": STATUS}.get(method)
         found = pattern.fullmatch(path) if pattern else None
-        name = unquote(found["name"] or "") if found else ""
+        name = _decoded(found["name"] or "") if found else ""
         verb = found.groupdict().get("verb") or "" if found else ""
         try:
             if found is None or (verb and verb not in self._verbs):
@@ -163,7 +163,12 @@ def _model_request(name: str, found: re.Match[str]) -> ModelRequest:
         version = int(digits) if len(digits) <= len(str(MAX_VERSION)) else MAX_VERSION + 1
         if version > MAX_VERSION:
             raise ServingError(Code.INVALID_ARGUMENT, f"Failed to convert version: {digits} to numeric.")
-    return ModelRequest(name, version, unquote(found["label"]) if found["label"] else None)
+    return ModelRequest(name, version, _decoded(found["label"]) if found["label"] else None)
+
+
+def _decoded(text: str) -> str:
+    # Bytes that are no text come as lone surrogates, which neither a protocol buffer nor the page of metrics takes.
+    return unquote(text).encode(errors="replace").decode()
 
 
 def _spec(request: ModelRequest, signature: str = "") -> ModelSpec:

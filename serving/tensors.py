@@ -36,6 +36,8 @@ FIELDS = {
     tf.complex64: "scomplex_val",
     tf.complex128: "dcomplex_val",
 }
+# What a string takes in TensorFlow beside its text; TensorFlow says 0 of it.
+STRING_BYTES = 24
 HALVES = {tf.float16, tf.bfloat16}
 PARTS = {tf.complex64: np.float32, tf.complex128: np.float64}
 DTYPES = {dtype.as_datatype_enum: dtype for dtype in FIELDS}
@@ -62,10 +64,11 @@ def to_array(name: str, proto: TensorProto, max_bytes: int) -> Array:
     if dtype is None or proto.tensor_shape.unknown_rank or any(size < 0 for size in shape):
         raise ServingError(Code.INVALID_ARGUMENT, f"tensor parsing error: {name}")
     elements = math.prod(shape)
-    if elements * dtype.size > max_bytes:
+    size = elements * (dtype.size or STRING_BYTES)
+    if size > max_bytes:
         raise ServingError(
             Code.RESOURCE_EXHAUSTED,
-            f"tensor {name} of shape {shape} takes {elements * dtype.size} bytes, expected at most {max_bytes}",
+            f"tensor {name} of shape {shape} takes {size} bytes, expected at most {max_bytes}",
         )
     try:
         values = _content(proto, dtype, elements) if proto.tensor_content else _typed(proto, dtype, elements)

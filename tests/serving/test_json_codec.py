@@ -100,6 +100,7 @@ REFUSED = [
     ([1], "JSON Value: [1] Is not object"),
     (b"", "JSON Parse error: The document is empty"),
     (b'{"instances": [1', "JSON Parse error: "),
+    (b'{"instances": [NaN], "signature_name": "\\ud800"}', "The surrogate pair in string is invalid."),
     (b'{"instances": [nan]}', "JSON Parse error: "),
     (b'{"instances": ["\xff"]}', "JSON Parse error: "),
     (b'{"instances": [NaN, "\xff"]}', "JSON Parse error: "),
@@ -139,6 +140,18 @@ def test_types_that_json_has_no_form_for() -> None:
     with pytest.raises(ServingError, match="Conversion of JSON Value: 1 to type: half") as caught:
         inputs({"inputs": [1]}, x="float16")
     assert caught.value.code is Code.UNIMPLEMENTED
+    # Whatever is wrong with one of several rows, TensorFlow Serving calls it an invalid argument.
+    assert refusal({"instances": [1]}, x="float16") == (
+        "Failed to process element: 0 of 'instances' list. Error: UNIMPLEMENTED: "
+        "Conversion of JSON Value: 1 to type: half"
+    )
+    with pytest.raises(ServingError, match="Failed to write JSON value for tensor type: half"):
+        json_output.columns({"y": np.ones(1, np.float16)})
+
+
+def test_a_byte_order_mark_is_skipped() -> None:
+    equal(inputs(b'\xef\xbb\xbf{"instances": [1]}', x="int8")["x"], [1], np.int8)
+    assert refusal(b"\xef\xbb\xbf", x="int8") == "JSON Parse error: The document is empty"
 
 
 def test_numbers_are_printed_as_tensorflow_serving_prints_them() -> None:

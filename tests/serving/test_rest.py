@@ -140,6 +140,7 @@ REFUSED = [
     (f"{MODEL}:regress", {"examples": [{"x": [[1]]}]}, 400, "has element with unexpected JSON type: Array"),
     (f"{MODEL}:regress", {"examples": [{"x": [1, 2.0]}]}, 400, "Unexpected element type in feature: x expecting type"),
     (f"{MODEL}:regress", {"examples": [{"x": 2}], "signature_name": "regress"}, 400, "Data types don't match"),
+    (f"{MODEL}:regress", {"examples": [{"x": 2**63}]}, 400, "Feature: x has uint64_t element. Only int64_t is support"),
 ]
 
 
@@ -184,7 +185,19 @@ def test_options(rest: Rest, guarded: Rest) -> None:
     reply = guarded.get(MODEL)
     assert reply.headers["access-control-allow-origin"] == "*"
     assert reply.headers["access-control-allow-methods"] == "POST, GET"
-    assert reply.headers["access-control-allow-headers"] == "Content-Type"
+    assert reply.headers["access-control-allow-headers"] == "Content-Type, Authorization"
+    reply = guarded.ask("OPTIONS", PREDICT, headers={"Origin": "https://a.example"})
+    assert (reply.status, reply.headers["access-control-allow-origin"]) == (200, "*")
+
+
+def test_cors_headers(base_path: Path) -> None:
+    for rest in started(base_path, rest_api_enable_cors_support=True):
+        headers = rest.get(MODEL).headers
+        assert {key: value for key, value in headers.items() if key.startswith("access-control")} == {
+            "access-control-allow-origin": "*",
+            "access-control-allow-methods": "POST, GET",
+            "access-control-allow-headers": "Content-Type",
+        }
 
 
 def test_token(guarded: Rest) -> None:
@@ -197,7 +210,7 @@ def test_token(guarded: Rest) -> None:
 def test_compressed(rest: Rest) -> None:
     body = gzip.compress(b'{"inputs": [4]}')
     assert rest.post(PREDICT, body, Content_Encoding="gzip").json["outputs"]["y"] == [4.0]
-    for broken in (b"no", body[:-9]):
+    for broken in (b"no", body[:-9], body * 2):
         reply = rest.post(PREDICT, broken, Content_Encoding="gzip")
         assert (reply.status, reply.error.startswith("The body is not gzip: ")) == (400, True)
 

@@ -46,6 +46,20 @@ def test_computes_only_the_outputs_asked_for_in_their_order(loaded: Load) -> Non
     assert list(servable.run("serving_default", inputs, ["y", "twice"])) == ["y", "twice"]
 
 
+def test_several_signatures_are_computed_in_one_run(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    servable, runs, run = loaded("tf1"), [], Servable._run
+    monkeypatch.setattr(Servable, "_run", lambda *args: runs.append(args) or run(*args))
+    examples = np.array([tiny_models.example(word=word) for word in ("plum", "pear")], object)
+    found = servable.run_together(
+        {"regress": ["outputs"], "serving_default": ["scores", "classes"]}, {"inputs": examples}
+    )
+    assert len(runs) == 1
+    assert list(found) == ["regress", "serving_default"]
+    assert found["regress"]["outputs"].tolist() == [20.0, 10.0]
+    assert found["serving_default"]["scores"].tolist() == [[20.0], [10.0]]
+    assert found["serving_default"]["classes"].tolist() == [b"plum", b"pear"]
+
+
 def test_takes_shapes_that_the_signature_does_not_name(loaded: Load) -> None:
     square = np.array([[1, 2], [3, 4]], np.float32)
     np.testing.assert_array_equal(loaded("half_plus_1").run("serving_default", {"x": square})["y"], square / 2 + 1)

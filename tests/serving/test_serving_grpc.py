@@ -201,6 +201,16 @@ def test_a_few_bytes_cannot_ask_for_a_tensor_of_any_size(predictions: Any) -> No
     )
 
 
+def test_tensors_that_no_input_asks_for_are_not_even_read(predictions: Any) -> None:
+    request = predict_request(1.0)
+    request.inputs["more"].dtype = -1
+    assert refusal(predictions.Predict, request) == (
+        StatusCode.INVALID_ARGUMENT,
+        "input size does not match signature: 2!=1 len({more,x}) != len({x}). Sent extra: {more}. "
+        "Missing but required: {}.",
+    )
+
+
 def test_a_message_above_the_limit_is_refused(predictions: Any) -> None:
     code, _ = refusal(predictions.Predict, predict_request(*[1.0] * 30_000))
     assert code is StatusCode.RESOURCE_EXHAUSTED
@@ -213,12 +223,14 @@ def test_details_end_at_1024_characters(predictions: Any) -> None:
     assert text == start + "n" * (1024 - len(start)) + "...TRUNCATED"
 
 
+@pytest.mark.filterwarnings("ignore:Unexpected end-group tag:RuntimeWarning")
 def test_bytes_that_are_no_request_are_the_clients_fault(channel: grpc.Channel) -> None:
     call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-    assert refusal(call, b"\xff\xff") == (
-        StatusCode.INVALID_ARGUMENT,
-        "the request is not a tensorflow.serving.PredictRequest",
-    )
+    for data in (b"\xff\xff", predict_request(1.0).SerializeToString() + b"\x0c\x0a\x00"):
+        assert refusal(call, data) == (
+            StatusCode.INVALID_ARGUMENT,
+            "the request is not a tensorflow.serving.PredictRequest",
+        )
 
 
 def test_a_request_keeps_its_id(predictions: Any) -> None:
@@ -294,6 +306,14 @@ def test_multi_inference_asks_several_signatures(predictions: Any) -> None:
     assert [entry.score for entry in first.classification_result.classifications[0].classes] == [0.5, 0.5]
     assert [entry.value for entry in second.regression_result.regressions] == [3.5]
     assert (second.model_spec.signature_name, second.model_spec.version.value) == ("regress", 2)
+
+
+def test_multi_inference_is_one_run_of_the_graph(server: Server, predictions: Any) -> None:
+    runs, counted = server.metrics.runtime_latency, server.metrics.example_count_total
+    labels = ("arithmetic", "MultiInference", "TF1")
+    before = runs.count(labels), counted.value(("arithmetic",))
+    predictions.MultiInference(multi_inference(("classify", "classify"), ("regress", "regress")))
+    assert (runs.count(labels), counted.value(("arithmetic",))) == (before[0] + 1, before[1] + 1)
 
 
 def test_multi_inference_refuses_what_tensorflow_serving_refuses(predictions: Any) -> None:

@@ -63,3 +63,11 @@ def test_clients_cannot_make_series_without_end() -> None:
     assert len(counter.lines()) == MAX_SERIES + 1
     assert counter.value(("other", "other")) == 50
     assert counter.total() == MAX_SERIES + 50
+
+
+def test_clients_cannot_make_names_without_end() -> None:
+    counter = Counter("/a/count", ("model_name", "status"))
+    for end in ("a", "b"):
+        counter.add(("n" * 10_000 + end, "NOT_FOUND"))
+    assert counter.value(("n" * 200, "NOT_FOUND")) == 2
+    assert len(counter.lines()) == 1

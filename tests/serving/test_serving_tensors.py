@@ -109,6 +109,8 @@ def test_a_tensor_above_the_limit_is_refused_before_memory_is_taken() -> None:
     with pytest.raises(ServingError, match=text) as caught:
         tensors.to_array("x", proto(tf.float32, 1 << 11, 1 << 20), LIMIT)
     assert caught.value.code is Code.RESOURCE_EXHAUSTED
+    with pytest.raises(ServingError, match="takes 25769803776 bytes, expected at most 10000"):
+        tensors.to_array("x", proto(tf.string, 1 << 30), LIMIT)
 
 
 def test_a_type_without_a_field_is_refused() -> None:
