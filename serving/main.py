@@ -17,6 +17,7 @@ from typing import Any, get_args
 import click
 from pydantic import ValidationError
 
+from serving import memory
 from serving.errors import ServingError
 from serving.settings import ServerSettings
 
@@ -45,6 +46,7 @@ def serve(**given: Any) -> None:
             _complain(f"received {flag}={problem['input']}, expected {_expected(problem)}")
         sys.exit(EXIT_SETTINGS)
     _quiet()
+    memory.give_back()
     click.echo("Loading …", err=True)
     try:
         _run(settings)
