@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tensorflow.python.framework.ops import dismantle_graph
 from tensorflow.python.saved_model.loader_impl import SavedModelLoader
 
 from serving.errors import Code, ServingError, clean, from_tensorflow
+from serving.pace import MARGIN, QUICK_SECONDS, Pace, elements, is_steady
 from serving.signatures import Arrays, Signature, TensorSpec, check_inputs, check_outputs, fitting, signatures
 from serving.warm_up import replay
 
@@ -40,7 +42,13 @@ class Servable:
     """
 
     def __init__(
-        self, name: str, version: int, session: tf.compat.v1.Session, meta_graph: MetaGraphDef, callers_thread: bool
+        self,
+        name: str,
+        version: int,
+        session: tf.compat.v1.Session,
+        meta_graph: MetaGraphDef,
+        callers_thread: bool,
+        steady: bool,
     ) -> None:
         self.name = name
         self.version = version
@@ -48,6 +56,8 @@ class Servable:
         self.signatures = signatures(meta_graph)
         self._session = session
         self._tensors: dict[str, Any] = {}
+        self._steady = steady
+        self._pace = Pace()
         self._options = _options(None, callers_thread)
 
     def run(
@@ -60,7 +70,8 @@ class Servable:
             inputs: An array for each input of the signature, of its type; strings as objects or as NumPy's `S` and `U`.
                 Shapes are the graph's business: it takes more of them than signatures say.
             outputs: Which outputs to compute; None or empty for all.
-            timeout: Seconds after which the computation is given up. Without one it runs in the caller's thread.
+            timeout: Seconds after which the computation is given up. Without one it runs in the caller's thread, and
+                so it does where it will be over long before: then the time is looked at afterwards.
 
         Returns:
             The outputs by name; strings as arrays of `bytes` objects.
@@ -76,9 +87,14 @@ class Servable:
         check_inputs(definition, inputs)
         feeds = {self._tensor(definition.inputs[name]): fitting(definition, name, inputs[name]) for name in inputs}
         fetches = [self._tensor(definition.outputs[name]) for name in names]
-        options = self._options if timeout is None else _options(max(1, round(timeout * 1000)), False)
+        size = elements(inputs)
+        if timeout is None or self._expects(signature, size, timeout / MARGIN):
+            options = self._options
+        else:
+            options = _options(max(1, round(timeout * 1000)), False)
+        started = time.perf_counter()
         try:
-            return dict(zip(names, self._run(options, feeds, fetches), strict=True))
+            values = self._run(options, feeds, fetches)
         except tf.errors.OpError as error:
             refusal = from_tensorflow(error)
             # An array of objects holds neither bytes nor str: TensorFlow calls that an error of its own.
@@ -88,6 +104,15 @@ class Servable:
             # The runtime's message quotes what the client sent, which is no text; the status itself is lost.
             message = clean(bytes(error.object).decode("utf-8", "replace"))
             raise ServingError(Code.INVALID_ARGUMENT, message) from error
+        seconds = time.perf_counter() - started
+        self._pace.add(signature, size, seconds)
+        if timeout is not None and seconds > timeout:
+            raise ServingError(Code.DEADLINE_EXCEEDED, "The model took longer than the request's deadline allows.")
+        return dict(zip(names, values, strict=True))
+
+    def is_quick(self, signature: str, inputs: Arrays) -> bool:
+        """Whether a run will take less than a millisecond, so that it need not be given to a thread."""
+        return self._expects(signature, elements(inputs), QUICK_SECONDS)
 
     def signature(self, name: str) -> Signature:
         """Returns the signature of that name.
@@ -108,6 +133,10 @@ class Servable:
         del self._session
         # A Python graph is full of reference cycles: without this it waits for a full collection, and holds the model.
         dismantle_graph(graph)
+
+    def _expects(self, signature: str, size: int, seconds: float) -> bool:
+        """Whether a run is expected to take less than so many seconds, and nothing in its inputs can prolong it."""
+        return self._steady and self._pace.expected(signature, size) < seconds
 
     def _tensor(self, spec: TensorSpec) -> Any:
         tensor = self._tensors.get(spec.tensor_name)
@@ -166,7 +195,8 @@ def load(
         message = f"Could not find SavedModel .pb or .pbtxt at supplied export directory path: {path}"
         raise ServingError(Code.NOT_FOUND, message)
     session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
-    servable = Servable(name, version, session, _restored(session, path, tags), callers_thread=not inter_op_parallelism)
+    meta_graph, steady = _restored(session, path, tags)
+    servable = Servable(name, version, session, meta_graph, not inter_op_parallelism, steady)
     if warm_up:
         try:
             number = replay(servable, path)
@@ -177,7 +207,7 @@ def load(
     return servable
 
 
-def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) -> MetaGraphDef:
+def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) -> tuple[MetaGraphDef, bool]:
     try:
         meta_graph = SavedModelLoader(str(path)).load(session, list(tags))
     except tf.errors.OpError as error:
@@ -191,7 +221,7 @@ def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) ->
     # The graph is in the Session: a second copy would hold every weight of a frozen model once more.
     kept = MetaGraphDef(signature_def=meta_graph.signature_def)
     kept.meta_info_def.tags.extend(meta_graph.meta_info_def.tags)
-    return kept
+    return kept, is_steady(meta_graph.graph_def)
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
