@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.report import Figure
 from benchmarks.training.bench import RESNET, Bench, ratio, resnet_settings, seconds, trainer_settings
-from benchmarks.training.report import Figure
 
 KINDS = ("float32", "mixed_bfloat16")
 NARROW, WIDE = 16, 64
