@@ -25,7 +25,14 @@ QUICK_SECONDS = 1e-3
 MARGIN = 100
 REMEMBERED = 8
 
+# Larger requests do not run on an event loop: even reading them takes long.
+QUICK_BYTES = 16 * 1024
+
 Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+class NotQuickError(Exception):
+    """A request that has to be answered in a thread of its own."""
 
 
 class Pace:

@@ -22,6 +22,7 @@ from aiohttp import web
 from serving import access, rest_api
 from serving.errors import Code, ServingError
 from serving.metrics import Metrics
+from serving.pace import QUICK_BYTES, NotQuickError
 from serving.rest_api import Answer, RestApi, refusal
 from serving.settings import ServerSettings
 
@@ -35,7 +36,6 @@ CORS_HEADERS = {
 }
 NOT_FOUND = "<HTML><HEAD>\n<TITLE>404 Not Found</TITLE>\n</HEAD><BODY>\n<H1>Not Found</H1>\n</BODY></HTML>\n"
 GZIP = 31
-QUICK_BYTES = 16 * 1024
 MAX_PATHS = 1000
 log = logging.getLogger(__name__)
 
@@ -174,7 +174,7 @@ class RestServer:
         if path in self._quick_paths and len(body) <= QUICK_BYTES:
             try:
                 return self._api.answer(request.method, path, body, deadline, on_loop=True)
-            except rest_api.NotQuickError:
+            except NotQuickError:
                 self._quick_paths.discard(path)
         answer = await self._in_thread(request.method, path, body, deadline)
         if answer.quick and len(body) <= QUICK_BYTES and len(self._quick_paths) < MAX_PATHS:

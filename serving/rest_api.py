@@ -25,6 +25,7 @@ from serving import examples, json_codec, json_output
 from serving.errors import Code, ServingError
 from serving.manager import Manager, ModelRequest
 from serving.metrics import Metrics
+from serving.pace import NotQuickError
 from serving.proto_handlers import DEFAULT_SIGNATURE, RUNTIME, SIGNATURE_FIELD, ProtoHandlers
 
 WHICH = r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
@@ -61,10 +62,6 @@ class Answer:
 def refusal(error: ServingError, model: str = "", api: str = "") -> Answer:
     """The answer that tells a client of an error."""
     return Answer(error.code, json_output.error(error.message), model, api, error.message)
-
-
-class NotQuickError(Exception):
-    """A request that has to be answered in a thread of its own."""
 
 
 class RestApi:

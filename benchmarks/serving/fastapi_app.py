@@ -1,4 +1,4 @@
-"""What one writes without a model server: FastAPI around the Keras model `MODEL`, asked as `CALL` says (`call`, `predict`)."""
+"""What one writes without a model server: FastAPI around the Keras model `MODEL`; `CALL` is `call` or `predict`."""
 
 from __future__ import annotations
 

@@ -19,9 +19,10 @@ import server_helpers
 from serving.errors import Code, ServingError
 from serving.manager import Manager
 from serving.metrics import Metrics
+from serving.pace import QUICK_BYTES, NotQuickError
 from serving.proto_handlers import ProtoHandlers
-from serving.rest import QUICK_BYTES, RestServer
-from serving.rest_api import Answer, NotQuickError, RestApi
+from serving.rest import RestServer
+from serving.rest_api import Answer, RestApi
 
 MODEL = "/v1/models/arithmetic"
 PREDICT = f"{MODEL}:predict"
