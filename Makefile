@@ -6,7 +6,7 @@ FLAGS  ?=
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup pipeline serve test e2e lint format bench-taxi bench-seeds bench-ingest bench-training lock clean
+.PHONY: help setup pipeline serve test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -47,6 +47,9 @@ bench-ingest: setup  ## Time ingest against stock CsvExampleGen
 
 bench-training: setup  ## Measure the Trainer: precision, fit, input, workers, recompute, TF Lite
 	@$(BIN)/python -m benchmarks.training
+
+bench-serving: setup  ## Measure the model server: REST, gRPC, FastAPI, heavy models, batching, swaps
+	@$(BIN)/python -m benchmarks.serving
 
 lock: setup  ## Compile requirements.lock anew from setup.py
 	@$(BIN)/uv pip compile setup.py --extra dev --generate-hashes --python-version 3.10 --quiet -o requirements.lock

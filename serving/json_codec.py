@@ -15,6 +15,7 @@ import binascii
 import codecs
 import json
 import re
+from array import array as packed
 from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,8 @@ BOUNDS = {
     "uint32": (0, 2**32 - 1),
     "uint64": (0, 2**64 - 1),
 }
-FLOATS = {"float": "float32", "double": "float64"}
+# The letters of C's types.
+FLOATS = {"float": "f", "double": "d"}
 NUMBERS = frozenset((int, float))
 TEXTS = frozenset((str, dict))
 
@@ -306,8 +308,7 @@ def _dense(value: Any, type_name: str) -> Array | None:
 def _leaves(flat: list[Any], types: set[type], type_name: str) -> Array | None:
     if type_name in FLOATS and types <= NUMBERS:
         # A double beyond float32 is infinite in it, as in C++.
-        with np.errstate(over="ignore"):
-            return np.array(flat, np.float64).astype(FLOATS[type_name])
+        return np.asarray(packed(FLOATS[type_name], flat))
     if type_name in BOUNDS and types <= {int}:
         low, high = BOUNDS[type_name]
         return np.array(flat, type_name) if not flat or (min(flat) >= low and max(flat) <= high) else None

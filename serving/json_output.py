@@ -1,12 +1,14 @@
 """Arrays as JSON, printed as TensorFlow Serving 2.16.1 prints them (util/json_tensor.cc).
 
 A float is `%.6g` where that reads back as the same number, else `%.9g` (`%.17g` for a double), and has a `.0` where it
-would look like an integer. Formatting and the check run over whole arrays.
+would look like an integer. Formatting and the check run over whole arrays, where these are not small.
 """
 
 from __future__ import annotations
 
 import base64
+import math
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +26,9 @@ FULL_DIGITS = {np.dtype(np.float32): 9, np.dtype(np.float64): 17}
 SHORT = 6
 # What TensorFlow calls types that NumPy calls otherwise.
 TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
+# As C rounds them: up to so many numbers are printed sooner one by one.
+EXACT = {np.dtype(np.float32): struct.Struct("f"), np.dtype(np.float64): struct.Struct("d")}
+FEW = 16
 
 
 def predictions(outputs: Mapping[str, Array]) -> bytes:
@@ -83,6 +88,8 @@ def tokens(name: str, array: Array) -> list[str]:
 def decimals(flat: Array) -> list[str]:
     """The numbers of a vector of float32 or float64 as TensorFlow Serving prints them."""
     values = flat.tolist()
+    if len(values) <= FEW:
+        return [_decimal(value, EXACT[flat.dtype], FULL_DIGITS[flat.dtype]) for value in values]
     found = (f"%.{SHORT}g " * len(values) % tuple(values)).split()
     finite = np.isfinite(flat)
     with np.errstate(over="ignore"):
@@ -96,6 +103,15 @@ def decimals(flat: Array) -> list[str]:
     for index in np.flatnonzero(~finite).tolist():
         found[index] = SPECIAL[found[index].replace("-nan", "nan")]
     return found
+
+
+def _decimal(value: float, exact: struct.Struct, full_digits: int) -> str:
+    text = f"{value:.{SHORT}g}"
+    if not math.isfinite(value):
+        return SPECIAL[text]
+    if exact.unpack(exact.pack(float(text)))[0] != value:
+        text = f"{value:.{full_digits}g}"
+    return f"{text}.0" if value.is_integer() and "." not in text and "e" not in text else text
 
 
 def results(rows: Sequence[str]) -> bytes:
@@ -126,7 +142,7 @@ def _nested(flat: list[str], shape: Sequence[int], outer: int) -> Iterator[str]:
     """The texts of the sub-arrays that are left when the first `outer` dimensions are iterated over."""
     for axis in range(len(shape) - 1, outer - 1, -1):
         size = shape[axis]
-        count = int(np.prod(shape[:axis], dtype=np.int64))
+        count = math.prod(shape[:axis])
         flat = ["[" + ", ".join(flat[index * size : (index + 1) * size]) + "]" for index in range(count)]
     return iter(flat)
 

@@ -52,8 +52,11 @@ class Counter:
     def add(self, values: tuple[str, ...], amount: int = 1) -> None:
         """Adds to the series with these label values, in the order of `labels`."""
         with self._lock:
-            values = _bounded(self._values, values)
-            self._values[values] = self._values.get(values, 0) + amount
+            count = self._values.get(values)
+            if count is None:
+                values = _bounded(self._values, values)
+                count = self._values.get(values, 0)
+            self._values[values] = count + amount
 
     def value(self, values: tuple[str, ...]) -> int:
         """The count of the series with these label values, 0 if there is none."""
@@ -107,10 +110,10 @@ class Sampler:
         """Adds a sample to the series with these label values, in the order of `labels`."""
         bucket = bisect_left(self.limits, sample)
         with self._lock:
-            values = _bounded(self._cells, values)
             cell = self._cells.get(values)
             if cell is None:
-                cell = self._cells[values] = _Cell([0] * (len(self.limits) + 1))
+                empty = _Cell([0] * (len(self.limits) + 1))
+                cell = self._cells.setdefault(_bounded(self._cells, values), empty)
             cell.counts[bucket] += 1
             cell.sum += sample
 

@@ -30,6 +30,7 @@ from serving import model_config, results, tensors
 from serving.errors import Code, ServingError
 from serving.manager import Manager, ModelRequest
 from serving.metrics import Metrics
+from serving.pace import NotQuickError
 from serving.servable import Servable
 from serving.signatures import check_inputs
 from serving.tensors import Array
@@ -66,14 +67,25 @@ class ProtoHandlers:
             request: Model, inputs by name, and which outputs are wanted.
             timeout: Seconds until the client gives up, or None.
         """
+        return self._predict(request, timeout, quickly=False)
+
+    def predict_quickly(self, request: PredictRequest, timeout: float | None = None) -> PredictResponse:
+        """As `predict`, but raises NotQuickError where that would hold up others for long."""
+        return self._predict(request, timeout, quickly=True)
+
+    def _predict(self, request: PredictRequest, timeout: float | None, quickly: bool) -> PredictResponse:
         spec = _checked_spec(request)
         with self._manager.use(_model_request(spec)) as servable:
             name = spec.signature_name or DEFAULT_SIGNATURE
             signature = servable.signature(name)
-            given = dict(servable.meta_graph.signature_def[name].defaults) | dict(request.inputs)
+            given = dict(request.inputs.items())
+            if defaults := servable.meta_graph.signature_def[name].defaults:
+                given = dict(defaults) | given
             # First of all: each of the tensors may take as much memory as a whole request.
             check_inputs(signature, given)
             inputs = {alias: tensors.to_array(alias, proto, self._max_tensor_bytes) for alias, proto in given.items()}
+            if quickly and not servable.is_quick(name, inputs):
+                raise NotQuickError
             outputs = self._run("Predict", servable, name, inputs, request.output_filter, timeout)
             response = PredictResponse(model_spec=_resolved(spec, servable))
         for alias, values in outputs.items():

@@ -1,8 +1,8 @@
 """REST over HTTP/1.1: an event loop in a thread of its own that reads, guards and sends; `rest_api` answers.
 
-A model that answers in less than a millisecond runs on the event loop, for handing it to a thread would take longer
-than it does; others run in a pool, so that they hold up nobody. So does everything where requests are batched: on the
-loop they would wait for each other, and a batch be of one.
+A small prediction by a model that answers in less than a millisecond, whatever it is asked, runs on the event loop, for
+handing it to a thread would take longer than it does (`pace`); all else runs in a pool, so that it holds up nobody.
+So does everything where requests are batched: on the loop they would wait for each other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import ssl
 import threading
 import time
 import zlib
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -24,6 +23,7 @@ from serving import access, rest_api
 from serving.batching_parameters import answering_threads
 from serving.errors import Code, ServingError
 from serving.metrics import Metrics
+from serving.pace import QUICK_BYTES, NotQuickError
 from serving.rest_api import Answer, RestApi, refusal
 from serving.settings import ServerSettings
 
@@ -37,9 +37,6 @@ CORS_HEADERS = {
 }
 NOT_FOUND = "<HTML><HEAD>\n<TITLE>404 Not Found</TITLE>\n</HEAD><BODY>\n<H1>Not Found</H1>\n</BODY></HTML>\n"
 GZIP = 31
-QUICK_SECONDS = 1e-3
-QUICK_BYTES = 16 * 1024
-REMEMBERED = 8
 # TensorFlow's own message that time is up says more, and comes a little after.
 GRACE_SECONDS = 0.1
 MAX_PATHS = 1000
@@ -48,23 +45,6 @@ log = logging.getLogger(__name__)
 
 class BodyTooLargeError(Exception):
     """A body that is larger than the server takes, as sent or inflated."""
-
-
-class Pace:
-    """How quick the requests of each path were lately: the least of a few, which waiting for the GIL spoils least."""
-
-    def __init__(self) -> None:
-        self._seconds: dict[str, deque[float]] = {}
-
-    def add(self, path: str, seconds: float) -> None:
-        """Remembers how long a request took."""
-        if path in self._seconds or len(self._seconds) < MAX_PATHS:
-            self._seconds.setdefault(path, deque(maxlen=REMEMBERED)).append(seconds)
-
-    def is_quick(self, path: str) -> bool:
-        """Whether a request of this path will not hold up others."""
-        seconds = self._seconds.get(path)
-        return seconds is not None and min(seconds) < QUICK_SECONDS
 
 
 class RestServer:
@@ -97,7 +77,7 @@ class RestServer:
         self._token = token
         self._metrics_path = metrics_path
         self._context = context
-        self._pace = Pace()
+        self._quick_paths: set[str] = set()
         self._in_pool = 0
         self._pool = ThreadPoolExecutor(answering_threads(settings), thread_name_prefix="rest")
         self._loop = asyncio.new_event_loop()
@@ -198,12 +178,21 @@ class RestServer:
             message = "" if asked else "Origin header is missing in CORS preflight"
             return Answer(Code.OK if asked else Code.FAILED_PRECONDITION, b"", message=message)
         body = await self._body(request, deadline)
-        if not self._settings.enable_batching and len(body) <= QUICK_BYTES and self._pace.is_quick(path):
-            return self._timed(request.method, path, body, deadline)
+        if path in self._quick_paths and len(body) <= QUICK_BYTES:
+            try:
+                return self._api.answer(request.method, path, body, deadline, on_loop=True)
+            except NotQuickError:
+                self._quick_paths.discard(path)
+        answer = await self._in_thread(request.method, path, body, deadline)
+        if answer.quick and len(body) <= QUICK_BYTES and len(self._quick_paths) < MAX_PATHS:
+            self._quick_paths.add(path)
+        return answer
+
+    async def _in_thread(self, method: str, path: str, body: bytes, deadline: float) -> Answer:
         if self._in_pool >= self._settings.max_concurrent_requests:
             raise ServingError(Code.UNAVAILABLE, "The server has too many requests waiting; try again later.")
         self._in_pool += 1
-        work = self._loop.run_in_executor(self._pool, self._timed, request.method, path, body, deadline)
+        work = self._loop.run_in_executor(self._pool, self._api.answer, method, path, body, deadline)
         work.add_done_callback(self._left_pool)
         # What waits in a batch cannot be given up: its thread goes on waiting, its client does not.
         done, _ = await asyncio.wait({work}, timeout=deadline - time.monotonic() + GRACE_SECONDS)
@@ -213,13 +202,6 @@ class RestServer:
 
     def _left_pool(self, _: asyncio.Future[Answer]) -> None:
         self._in_pool -= 1
-
-    def _timed(self, method: str, path: str, body: bytes, deadline: float) -> Answer:
-        started = time.perf_counter()
-        answer = self._api.answer(method, path, body, deadline)
-        if answer.code is Code.OK and len(body) <= QUICK_BYTES:
-            self._pace.add(path, time.perf_counter() - started)
-        return answer
 
     async def _body(self, request: web.BaseRequest, deadline: float) -> bytes:
         if not request.body_exists:

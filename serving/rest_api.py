@@ -6,6 +6,7 @@ http_rest_api_util.cc). Nothing here knows of sockets or event loops.
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 import time
@@ -24,13 +25,16 @@ from serving import examples, json_codec, json_output
 from serving.errors import Code, ServingError
 from serving.manager import Manager, ModelRequest
 from serving.metrics import Metrics
+from serving.pace import NotQuickError
 from serving.proto_handlers import DEFAULT_SIGNATURE, RUNTIME, SIGNATURE_FIELD, ProtoHandlers
 
 WHICH = r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
 PREDICTION = re.compile(rf"/v1/models/(?P<name>[^/:]+){WHICH}:(?P<verb>classify|regress|predict)", re.IGNORECASE)
 STATUS = re.compile(rf"/v1/models(?:/(?P<name>[^/:]+))?{WHICH}(?:/(?P<metadata>metadata))?", re.IGNORECASE)
+PREDICT = "predict"
 JSON = "application/json"
 MAX_VERSION = 2**63 - 1
+REMEMBERED_ROUTES = 256
 log = logging.getLogger(__name__)
 
 
@@ -44,6 +48,7 @@ class Answer:
         model: The model's name, empty where the path has none.
         api: `predict`, `classify` or `regress`; empty for others.
         message: Why the request was refused; empty where it was not.
+        quick: Whether one of its size could be answered on the event loop.
     """
 
     code: Code
@@ -51,6 +56,7 @@ class Answer:
     model: str = ""
     api: str = ""
     message: str = ""
+    quick: bool = False
 
 
 def refusal(error: ServingError, model: str = "", api: str = "") -> Answer:
@@ -72,28 +78,33 @@ class RestApi:
         self._handlers = handlers
         self._metrics = metrics
         self._verbs: dict[str, Callable[[bytes, ModelRequest, float], bytes]] = {
-            "predict": self._predict,
             "classify": self._classify,
             "regress": self._regress,
         }
 
-    def answer(self, method: str, path: str, body: bytes, deadline: float) -> Answer:
-        """Answers one request; never raises.
+    def answer(self, method: str, path: str, body: bytes, deadline: float, on_loop: bool = False) -> Answer:
+        """Answers one request.
 
         Args:
             method: `GET`, `POST`, …
             path: The path as it came, without the query.
             body: The inflated body.
             deadline: When the client gives up, on `time.monotonic`'s clock.
+            on_loop: Whether others wait while this runs.
+
+        Raises:
+            NotQuickError: `on_loop`, and the answer would take too long for that. There is no other error.
         """
-        pattern = {"POST": PREDICTION, "GET": STATUS}.get(method)
-        found = pattern.fullmatch(path) if pattern else None
-        name = _decoded(found["name"] or "") if found else ""
-        verb = found.groupdict().get("verb") or "" if found else ""
+        found, name, verb = _route(method, path)
         try:
-            if found is None or (verb and verb not in self._verbs):
+            if found is None or (verb and verb != PREDICT and verb not in self._verbs):
                 raise ServingError(Code.INVALID_ARGUMENT, f"Malformed request: {method} {path}")
             request = _model_request(name, found)
+            if verb == PREDICT:
+                text, quick = self._predict(body, request, deadline, on_loop)
+                return Answer(Code.OK, text, name, verb, quick=quick)
+            if on_loop:
+                raise NotQuickError
             if verb:
                 text = self._verbs[verb](body, request, deadline)
             elif found["metadata"] == "metadata":
@@ -103,12 +114,14 @@ class RestApi:
             return Answer(Code.OK, text, name, verb)
         except ServingError as error:
             return refusal(error, name, verb)
+        except NotQuickError:
+            raise
         except Exception:
             # Whatever goes wrong, the client reads a status and the log has the rest.
             log.exception("%s %s failed.", method, path)
             return refusal(ServingError(Code.INTERNAL, "The server failed; its log says why."), name, verb)
 
-    def _predict(self, body: bytes, request: ModelRequest, deadline: float) -> bytes:
+    def _predict(self, body: bytes, request: ModelRequest, deadline: float, on_loop: bool) -> tuple[bytes, bool]:
         document = json_codec.parse(body)
         name = json_codec.signature_name(document) or DEFAULT_SIGNATURE
         with self._manager.use(request) as servable:
@@ -118,11 +131,14 @@ class RestApi:
                     Code.INVALID_ARGUMENT, f'Serving signature name: "{name}" not found in signature def'
                 )
             inputs, by_rows = json_codec.predict_inputs(document, signature.inputs)
+            if on_loop and not servable.is_quick(name, inputs):
+                raise NotQuickError
             started = time.perf_counter()
             outputs = servable.run(name, inputs, None, _left(deadline))
             elapsed = (time.perf_counter() - started) * 1e6
+            quick = on_loop or servable.is_quick(name, inputs)
         self._metrics.runtime_latency.add((request.name, "Predict", RUNTIME), elapsed)
-        return json_output.predictions(outputs) if by_rows else json_output.columns(outputs)
+        return (json_output.predictions(outputs) if by_rows else json_output.columns(outputs)), quick
 
     def _classify(self, body: bytes, request: ModelRequest, deadline: float) -> bytes:
         document = json_codec.parse(body)
@@ -154,6 +170,16 @@ class RestApi:
             for message in (response.model_spec, signatures)
         )
         return f'{{\n"model_spec":{spec}\n,\n"metadata": {{"signature_def": {definitions}\n}}\n}}\n'.encode()
+
+
+@functools.lru_cache(maxsize=REMEMBERED_ROUTES)
+def _route(method: str, path: str) -> tuple[re.Match[str] | None, str, str]:
+    """The parts of a path, None where it is none of ours; the model's name and the verb, empty where there are none."""
+    pattern = {"POST": PREDICTION, "GET": STATUS}.get(method)
+    found = pattern.fullmatch(path) if pattern else None
+    if found is None:
+        return None, "", ""
+    return found, _decoded(found["name"] or ""), found.groupdict().get("verb") or ""
 
 
 def _model_request(name: str, found: re.Match[str]) -> ModelRequest:

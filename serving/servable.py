@@ -23,6 +23,7 @@ from tensorflow.python.saved_model.loader_impl import SavedModelLoader
 from serving.batching import BatchedSignature, batched
 from serving.batching_parameters import BatchingParameters
 from serving.errors import Code, ServingError, clean, from_tensorflow
+from serving.pace import MARGIN, QUICK_SECONDS, Pace, elements, is_steady
 from serving.signatures import Arrays, Signature, TensorSpec, check_inputs, check_outputs, fitting, signatures
 from serving.warm_up import replay
 
@@ -50,6 +51,7 @@ class Servable:
         meta_graph: MetaGraphDef,
         callers_thread: bool,
         batched: Mapping[str, BatchedSignature],
+        steady: bool,
     ) -> None:
         self.name = name
         self.version = version
@@ -58,6 +60,8 @@ class Servable:
         self._session = session
         self._batched = batched
         self._tensors: dict[str, Any] = {}
+        self._steady = steady
+        self._pace = Pace()
         self._options = _options(None, callers_thread)
 
     def run(
@@ -70,7 +74,8 @@ class Servable:
             inputs: An array for each input of the signature, of its type; strings as objects or as NumPy's `S` and `U`.
                 Shapes are the graph's business: it takes more of them than signatures say.
             outputs: Which outputs to compute; None or empty for all.
-            timeout: Seconds after which the computation is given up. Without one it runs in the caller's thread.
+            timeout: Seconds after which the computation is given up. Without one it runs in the caller's thread, and
+                so it does where it will be over long before: then the time is looked at afterwards.
 
         Returns:
             The outputs by name; strings as arrays of `bytes` objects.
@@ -119,26 +124,9 @@ class Servable:
         values = iter(self._compute(feeds, fetches, timeout))
         return {signature: {name: next(values) for name in names} for signature, names in wanted.items()}
 
-    def _run_alone(
-        self, definition: Signature, arrays: Arrays, names: Sequence[str], timeout: float | None
-    ) -> list[np.ndarray[Any, Any]]:
-        feeds = {self._tensor(definition.inputs[name]): array for name, array in arrays.items()}
-        fetches = [self._tensor(definition.outputs[name]) for name in names]
-        return self._compute(feeds, fetches, timeout)
-
-    def _compute(self, feeds: dict[Any, Any], fetches: list[Any], timeout: float | None) -> list[Any]:
-        options = self._options if timeout is None else _options(_milliseconds(timeout), False)
-        try:
-            return self._run(options, feeds, fetches)
-        except tf.errors.OpError as error:
-            refusal = from_tensorflow(error)
-            # An array of objects holds neither bytes nor str: TensorFlow calls that an error of its own.
-            foreign = refusal.code is Code.INTERNAL and refusal.message.startswith("Unsupported object type")
-            raise (ServingError(Code.INVALID_ARGUMENT, refusal.message) if foreign else refusal) from error
-        except UnicodeDecodeError as error:
-            # The runtime's message quotes what the client sent, which is no text; the status itself is lost.
-            message = clean(bytes(error.object).decode("utf-8", "replace"))
-            raise ServingError(Code.INVALID_ARGUMENT, message) from error
+    def is_quick(self, signature: str, inputs: Arrays) -> bool:
+        """Whether a run will take less than a millisecond, so that it need not be given to a thread."""
+        return self._expects(signature, elements(inputs), QUICK_SECONDS)
 
     def signature(self, name: str) -> Signature:
         """Returns the signature of that name.
@@ -159,6 +147,40 @@ class Servable:
         del self._session
         # A Python graph is full of reference cycles: without this it waits for a full collection, and holds the model.
         dismantle_graph(graph)
+
+    def _run_alone(
+        self, definition: Signature, arrays: Arrays, names: Sequence[str], timeout: float | None
+    ) -> list[np.ndarray[Any, Any]]:
+        feeds = {self._tensor(definition.inputs[name]): array for name, array in arrays.items()}
+        fetches = [self._tensor(definition.outputs[name]) for name in names]
+        size = elements(arrays)
+        watched = timeout is not None and not self._expects(definition.name, size, timeout / MARGIN)
+        started = time.perf_counter()
+        values = self._compute(feeds, fetches, timeout if watched else None)
+        seconds = time.perf_counter() - started
+        self._pace.add(definition.name, size, seconds)
+        if timeout is not None and seconds > timeout:
+            raise ServingError(Code.DEADLINE_EXCEEDED, "The model took longer than the request's deadline allows.")
+        return values
+
+    def _compute(self, feeds: dict[Any, Any], fetches: list[Any], timeout: float | None) -> list[Any]:
+        options = self._options if timeout is None else _options(_milliseconds(timeout), False)
+        try:
+            return self._run(options, feeds, fetches)
+        except tf.errors.OpError as error:
+            refusal = from_tensorflow(error)
+            # An array of objects holds neither bytes nor str: TensorFlow calls that an error of its own.
+            foreign = refusal.code is Code.INTERNAL and refusal.message.startswith("Unsupported object type")
+            raise (ServingError(Code.INVALID_ARGUMENT, refusal.message) if foreign else refusal) from error
+        except UnicodeDecodeError as error:
+            # The runtime's message quotes what the client sent, which is no text; the status itself is lost.
+            message = clean(bytes(error.object).decode("utf-8", "replace"))
+            raise ServingError(Code.INVALID_ARGUMENT, message) from error
+
+    def _expects(self, signature: str, size: int, seconds: float) -> bool:
+        """Whether a run is expected to take less than so many seconds, and nothing in its inputs can prolong it."""
+        # What waits in a batch waits for others.
+        return self._steady and signature not in self._batched and self._pace.expected(signature, size) < seconds
 
     def _tensor(self, spec: TensorSpec) -> Any:
         tensor = self._tensors.get(spec.tensor_name)
@@ -223,13 +245,13 @@ def load(
         message = f"Could not find SavedModel .pb or .pbtxt at supplied export directory path: {path}"
         raise ServingError(Code.NOT_FOUND, message)
     session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
-    meta_graph = _restored(session, path, tags)
+    meta_graph, steady = _restored(session, path, tags)
     in_batches = {}
     if batching is not None:
         in_batches = batched(session.graph, signatures(meta_graph), batching, f"{name} version {version}")
         session._extend_graph()
     session.graph.finalize()
-    servable = Servable(name, version, session, meta_graph, not inter_op_parallelism, in_batches)
+    servable = Servable(name, version, session, meta_graph, not inter_op_parallelism, in_batches, steady)
     if warm_up:
         try:
             number = replay(servable, path)
@@ -240,7 +262,7 @@ def load(
     return servable
 
 
-def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) -> MetaGraphDef:
+def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) -> tuple[MetaGraphDef, bool]:
     try:
         meta_graph = SavedModelLoader(str(path)).load(session, list(tags))
     except tf.errors.OpError as error:
@@ -253,7 +275,7 @@ def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) ->
     # The graph is in the Session: a second copy would hold every weight of a frozen model once more.
     kept = MetaGraphDef(signature_def=meta_graph.signature_def)
     kept.meta_info_def.tags.extend(meta_graph.meta_info_def.tags)
-    return kept
+    return kept, is_steady(meta_graph.graph_def)
 
 
 def _milliseconds(seconds: float) -> int:

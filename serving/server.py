@@ -56,14 +56,14 @@ class Server:
         self.port = 0
         self.rest_api_port = 0
         self._stop = threading.Event()
-        self._credentials = tls.grpc_credentials(settings.ssl_config_file) if settings.ssl_config_file else None
+        credentials = tls.grpc_credentials(settings.ssl_config_file) if settings.ssl_config_file else None
         self._rest_context = tls.rest_context(settings)
         others = [health.health(self.ready)] if settings.enable_grpc_healthcheck_service else []
         if settings.enable_grpc_reflection:
             others.append(health.reflection())
         self._rest: RestServer | None = None
         self._handlers = ProtoHandlers(self.manager, self.metrics, settings.max_request_bytes)
-        self._grpc = grpc_services.make_server(settings, self._handlers, self.metrics, self.token, others)
+        self._grpc = grpc_services.GrpcServer(settings, self._handlers, self.metrics, self.token, others, credentials)
 
     def ready(self) -> bool:
         """Whether requests are answered: every model is there, and the server is not being stopped."""
@@ -97,10 +97,10 @@ class Server:
         """Takes no more requests, answers those in flight (for `drain_timeout_seconds` at most), unloads the models."""
         self._stop.set()
         patience = self.settings.drain_timeout_seconds
-        grpc_stopped = self._grpc.stop(patience)
+        wait_for_grpc = self._grpc.stop(patience)
         if self._rest is not None:
             self._rest.stop()
-        grpc_stopped.wait()
+        wait_for_grpc()
         if not self.manager.stop(patience):
             log.warning("Some requests were not answered within %g seconds.", patience)
 
@@ -115,11 +115,11 @@ class Server:
             signal.signal(number, handle)
 
     def _open(self) -> None:
-        if self.settings.port:
-            self.port = self._bind(f"{self.settings.host}:{self.settings.port}")
+        addresses = [f"{self.settings.host}:{self.settings.port}"] if self.settings.port else []
         if self.settings.grpc_socket_path:
-            self._bind(f"{UNIX}{self.settings.grpc_socket_path}")
-        self._grpc.start()
+            addresses.append(f"{UNIX}{self.settings.grpc_socket_path}")
+        ports = self._grpc.start(addresses)
+        self.port = ports[0] if self.settings.port else 0
         if self.settings.rest_api_port:
             self._open_rest()
 
@@ -134,14 +134,6 @@ class Server:
         )
         self.rest_api_port = rest.start()
         self._rest = rest
-
-    def _bind(self, address: str) -> int:
-        try:
-            if self._credentials is None:
-                return int(self._grpc.add_insecure_port(address))
-            return int(self._grpc.add_secure_port(address, self._credentials))
-        except RuntimeError as error:
-            raise ServingError(Code.UNAVAILABLE, f"gRPC cannot listen on {address}: is it taken?") from error
 
 
 def metrics_path(settings: ServerSettings) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,11 @@ class TensorSpec:
     tensor_name: str
     dtype: tf.DType
     shape: tuple[int | None, ...] | None
+
+    @functools.cached_property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """Its type as NumPy has it; that of objects for strings."""
+        return np.dtype(self.dtype.as_numpy_dtype)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,11 +101,12 @@ def _names(names: Iterable[str]) -> str:
 
 
 def fitting(signature: Signature, name: str, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    expected = signature.inputs[name].dtype
-    if expected == tf.string and value.dtype.kind in STRING_KINDS:
-        return value if value.dtype.kind == "O" else value.astype(object)
-    if expected != tf.string and value.dtype == expected.as_numpy_dtype:
+    spec = signature.inputs[name]
+    expected = spec.dtype
+    if value.dtype == spec.numpy_dtype:
         return value
+    if expected == tf.string and value.dtype.kind in STRING_KINDS:
+        return value.astype(object)
     received = "string" if value.dtype.kind in STRING_KINDS else value.dtype.name
     raise ServingError(
         Code.INVALID_ARGUMENT,

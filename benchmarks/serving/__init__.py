@@ -1,1 +1,1 @@
-"""Benchmarks of the model server."""
+"""What the model server is held to."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from benchmarks import children
-from benchmarks.training import fit, input_pipeline, precision, recompute, report, tflite, workers
+from benchmarks import children, report
+from benchmarks.training import fit, input_pipeline, precision, recompute, tflite, workers
 from benchmarks.training.bench import Bench
 
 BENCHMARKS = {
@@ -49,7 +49,7 @@ def main(names: Sequence[str], rounds: int, json_path: Path | None, keep: bool) 
     except children.ChildError as error:
         console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
-    report.show(console, figures)
+    report.show(console, "The Trainer", figures)
     if json_path:
         shown = [asdict(figure) | {"met": figure.met} for figure in figures]
         json_path.write_text(json.dumps(shown, indent=2) + "\n", encoding="utf-8")

@@ -11,7 +11,8 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.training import child, data
+from benchmarks import child
+from benchmarks.training import data
 from pipeline import recipe
 
 BATCH = 128

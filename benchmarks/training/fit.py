@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.report import Figure
 from benchmarks.training.bench import (
     RESNET,
     WIDE_AND_DEEP,
@@ -14,7 +15,6 @@ from benchmarks.training.bench import (
     seconds,
     trainer_settings,
 )
-from benchmarks.training.report import Figure
 
 LEAST = 0.95
 TAXI_EPOCHS = 6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import median
 
+from benchmarks.report import Figure
 from benchmarks.training.bench import BATCH, NOISE_ROWS, RESNET, Bench, resnet_settings, seconds
-from benchmarks.training.report import Figure
 
 BATCHES = 400
 CACHES = {"memory": "kept in memory", "none": "streamed from the files"}

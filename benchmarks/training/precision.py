@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.report import Figure
 from benchmarks.training.bench import (
     LARGE_BATCH,
     RESNET,
@@ -18,7 +19,6 @@ from benchmarks.training.bench import (
     seconds,
     trainer_settings,
 )
-from benchmarks.training.report import Figure
 
 RESNET50_PARAMS = {"backbone": {"name": "ResNet50", "image_size": 224}}
 KINDS = ("float32", "mixed_bfloat16")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.report import Figure
 from benchmarks.training.bench import RESNET, Bench, ratio, resnet_settings, seconds
-from benchmarks.training.report import Figure
 
 DEPTH, WIDTH, BATCH = 56, 32, 256
 EPOCHS = 3

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import millrace
+from benchmarks.report import Figure
 from benchmarks.training.bench import Bench
-from benchmarks.training.report import Figure
 
 RECIPE = "cifar10"
 KINDS = ("int8", "dynamic")

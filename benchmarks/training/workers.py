@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from benchmarks.children import ChildError
+from benchmarks.report import Figure
 from benchmarks.training.bench import BATCH, RESNET, Bench, ratio, resnet_settings, seconds
-from benchmarks.training.report import Figure
 
 LEAST = 1.6
 WIDTH = 32

@@ -240,3 +240,15 @@ def test_whatever_is_sent_is_taken_or_refused(body: bytes, dtype: str) -> None:
 def test_any_bytes_can_be_sent(value: bytes) -> None:
     sent = {"instances": [{"b64": base64.b64encode(value).decode()}]}
     assert inputs(sent, x="string")["x"].tolist() == [value]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_few_numbers_are_printed_like_many(dtype: type) -> None:
+    bits = np.random.default_rng(0).integers(0, 2**63, 4_000, np.uint64) * np.uint64(2)
+    drawn = np.nan_to_num(bits.view(dtype), nan=np.nan)
+    numbers = np.concatenate(
+        [drawn, np.arange(-20, 20).astype(dtype), np.array([np.finfo(dtype).max, 0.1, -0.0], dtype)]
+    )
+    numbers = np.concatenate([numbers, np.resize(np.array([1e5, 1e6, np.nan, np.inf, -np.inf], dtype), 100)])
+    few = [text for start in range(0, len(numbers), 5) for text in json_output.decimals(numbers[start : start + 5])]
+    assert few == json_output.decimals(numbers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,9 +19,10 @@ import server_helpers
 from serving.errors import Code, ServingError
 from serving.manager import Manager
 from serving.metrics import Metrics
+from serving.pace import QUICK_BYTES, NotQuickError
 from serving.proto_handlers import ProtoHandlers
-from serving.rest import Pace, RestServer
-from serving.rest_api import RestApi
+from serving.rest import RestServer
+from serving.rest_api import Answer, RestApi
 
 MODEL = "/v1/models/arithmetic"
 PREDICT = f"{MODEL}:predict"
@@ -289,13 +291,44 @@ def test_deadline(base_path: Path) -> None:
     assert (answer.code, answer.model, answer.api) == (Code.DEADLINE_EXCEEDED, "arithmetic", "predict")
 
 
-def test_pace() -> None:
-    pace = Pace()
-    assert not pace.is_quick("a")
-    pace.add("a", 0.01)
-    assert not pace.is_quick("a")
-    pace.add("a", 0.0001)
-    assert pace.is_quick("a")
-    for _ in range(8):
-        pace.add("a", 0.01)
-    assert not pace.is_quick("a")
+def test_a_model_whose_time_depends_on_values_does_not_hold_up_others(saved_models: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved_models / "slow", tmp_path / "slow" / "1")
+    serving = started(tmp_path / "slow", model_name="slow", rest_api_timeout_in_ms=3_000)
+    rest = next(serving)
+    for _ in range(10):
+        assert rest.post("/v1/models/slow:predict", {"inputs": 1}).json == {"outputs": 1}
+    replies: list[Reply] = []
+    asking = threading.Thread(target=lambda: replies.append(rest.post("/v1/models/slow:predict", {"inputs": 2**60})))
+    asking.start()
+    while not rest.metrics.in_flight.value(("REST",)):
+        assert asking.is_alive()
+    # The slow request is in flight and stays so for seconds.
+    assert (rest.get("/livez").status, replies) == (200, [])
+    asking.join()
+    assert [reply.status for reply in replies] == [504]
+    serving.close()
+
+
+def test_a_quick_path_goes_to_a_thread_again_when_its_model_is_slow(base_path: Path) -> None:
+    threads: list[str] = []
+
+    class Api:
+        quick = True
+
+        def answer(self, *_: Any, on_loop: bool = False) -> Answer:
+            if on_loop and not self.quick:
+                raise NotQuickError
+            threads.append(threading.current_thread().name)
+            return Answer(Code.OK, b"{}", quick=self.quick)
+
+    api = Api()
+    server = RestServer(server_helpers.settings(base_path), api, Metrics(), lambda: True)  # type: ignore[arg-type]
+    rest = Rest(server.start())
+    rest.post(PREDICT, {})
+    rest.post(PREDICT, {})
+    rest.post(PREDICT, b" " * QUICK_BYTES + b"{}")
+    api.quick = False
+    rest.post(PREDICT, {})
+    rest.post(PREDICT, {})
+    server.stop()
+    assert [name == server._thread.name for name in threads] == [False, True, False, False, False]

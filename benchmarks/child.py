@@ -1,4 +1,4 @@
-"""One side of a comparison in a process of its own: `python -m benchmarks.training.child FUNCTION ARGUMENTS RESULT`."""
+"""One side of a comparison in a process of its own: `python -m benchmarks.child FUNCTION ARGUMENTS RESULT`."""
 
 from __future__ import annotations
 

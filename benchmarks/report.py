@@ -1,4 +1,4 @@
-"""What the benchmarks of the Trainer found, and the table that shows it."""
+"""What benchmarks found, and the table that shows it."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Figure:
         return " ".join(f"{sign} {limit:g}{self.unit}" for sign, limit in limits if limit is not None)
 
 
-def show(console: Console, figures: Sequence[Figure]) -> None:
+def show(console: Console, title: str, figures: Sequence[Figure]) -> None:
     """Prints the table, and names the bars that were missed."""
-    table = Table(title="The Trainer", title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     for heading in ("", "Value", "Bar", ""):
         table.add_column(heading, header_style="dim", justify="right" if heading == "Value" else "left")
     for figure in figures:

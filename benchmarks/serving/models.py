@@ -1,0 +1,75 @@
+"""The models that the benchmarks serve, and what they do without a server. Runs in processes of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+
+from serving import servable
+
+INPUTS = 16
+WARM_UP_RUNS = 200
+SIGNATURE = "serving_default"
+
+
+def write(path: str, widths: Sequence[int], keras_path: str | None = None) -> str:
+    """Writes a multi-layer perceptron as a SavedModel; returns the name of its input.
+
+    Args:
+        path: The SavedModel's folder.
+        widths: The widths of its hidden layers; it takes 16 numbers and gives one.
+        keras_path: Where to write it as a Keras model, too.
+    """
+    tf_keras.utils.set_random_seed(1)
+    layers = [tf_keras.layers.Dense(width, activation="relu") for width in widths]
+    model = tf_keras.Sequential([tf_keras.Input([INPUTS]), *layers, tf_keras.layers.Dense(1)])
+    tf.saved_model.save(model, path)
+    if keras_path is not None:
+        model.save(keras_path)
+    [name] = tf.saved_model.load(path).signatures[SIGNATURE].structured_input_signature[1]
+    return str(name)
+
+
+def write_request(path: str, model: str, name: str, row: Sequence[float]) -> None:
+    """Writes a serialized PredictRequest of one row."""
+    request = PredictRequest(model_spec={"name": model})
+    request.inputs[name].CopyFrom(tf.make_tensor_proto([row], tf.float32))
+    Path(path).write_bytes(request.SerializeToString())
+
+
+def signature_rate(path: str, name: str, row: Sequence[float], seconds: float) -> float:
+    """Calls a second of `tf.saved_model.load(...).signatures[...]`, from an array to an array, in one thread."""
+    call = tf.saved_model.load(path).signatures[SIGNATURE]
+    inputs = np.array([row], np.float32)
+    return _rate(lambda: [tensor.numpy() for tensor in call(**{name: tf.constant(inputs)}).values()], 1, seconds)
+
+
+def session_rate(path: str, name: str, row: Sequence[float], seconds: float, threads: int) -> float:
+    """Calls a second of the model as the server loads it, from as many threads as there are clients."""
+    loaded = servable.load("model", 1, Path(path))
+    inputs = {name: np.array([row], np.float32)}
+    return _rate(lambda: loaded.run(SIGNATURE, inputs), threads, seconds)
+
+
+def _rate(call: Callable[[], Any], threads: int, seconds: float) -> float:
+    for _ in range(WARM_UP_RUNS):
+        call()
+    began = time.perf_counter()
+
+    def count(_: int) -> int:
+        number = 0
+        while time.perf_counter() - began < seconds:
+            call()
+            number += 1
+        return number
+
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(count, range(threads))) / (time.perf_counter() - began)
