@@ -2,59 +2,31 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
 import sys
-from collections.abc import Callable
-from functools import wraps
-from pathlib import Path
-from typing import Any
 
 import click
 import yaml
 from rich.console import Console
 
-from components.errors import MillraceError, NodeError, SettingsError
+from components.errors import MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
-from pipeline import local, nodes, outcome, progress, recipe, why, worker
+from pipeline import local, nodes, outcome, progress, recipe, rollback_command, why, worker
+from pipeline.command_line import (
+    DEFAULT_RECIPE,
+    ENVIRONMENT_OPTION,
+    EXIT_INTERRUPTED,
+    EXIT_NOT_GOOD_ENOUGH,
+    RECIPE_ARGUMENT,
+    SET_OPTION,
+    environment_words,
+    program,
+    reports_errors,
+    shell_line,
+)
 
-EXIT_ERROR = 1
-EXIT_SETTINGS = 2
-EXIT_NOT_GOOD_ENOUGH = 3
-EXIT_INTERRUPTED = 130
-
-DEFAULT_RECIPE = "taxi"
-DEFAULT_ENVIRONMENT = "local"
 # TensorFlow Serving's image opens it there.
 REST_PORT = 8501
-
-RECIPE_ARGUMENT = click.argument("recipe_name", metavar="[RECIPE]", default=DEFAULT_RECIPE)
-SET_OPTION = click.option(
-    "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a setting, e.g. trainer.batch_size=64."
-)
-ENVIRONMENT_OPTION = click.option(
-    "--env",
-    "environment_name",
-    default=DEFAULT_ENVIRONMENT,
-    show_default=True,
-    help="A name under environments/, or a file.",
-)
-
-
-def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Prints an error that the user can mend as one message, and ends with its documented exit code."""
-
-    @wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return command(*args, **kwargs)
-        except MillraceError as error:
-            click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-            click.echo(str(error), err=True)
-            sys.exit(EXIT_SETTINGS if isinstance(error, SettingsError) else EXIT_ERROR)
-
-    return wrapped
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -125,17 +97,21 @@ def _show_end(
             f"Logs       {outcome.shown(environment.log_root / finished.id)}", highlight=False, soft_wrap=True
         )
     if not result.good_enough:
-        command = _command("why", "Trainer", "--recipe", request.recipe, *_environment(request.environment))
+        command = shell_line("why", "Trainer", "--recipe", request.recipe, *environment_words(request.environment))
         click.echo(f"Next       {command}: what changed since the last good model")
         sys.exit(EXIT_NOT_GOOD_ENOUGH)
-    if result.pushed_to:
-        for heading, command in _next_commands(request.recipe, request.environment, result.pushed_to):
-            console.print(f"{heading:<10} {command}", highlight=False, soft_wrap=True)
+    for heading, command in _next_commands(request.recipe, request.environment, result):
+        console.print(f"{heading:<10} {command}", highlight=False, soft_wrap=True)
 
 
-def _next_commands(recipe_name: str, environment_name: str, pushed_to: Path) -> list[tuple[str, str]]:
-    inspect = f"{_program('saved_model_cli')} show --dir {outcome.shown(pushed_to)} --all"
-    return [("Inspect", inspect), ("Serve", _command("serve", recipe_name, *_environment(environment_name)))]
+def _next_commands(recipe_name: str, environment_name: str, result: outcome.Result) -> list[tuple[str, str]]:
+    where = environment_words(environment_name)
+    if result.restorable:
+        return [("Serve it", shell_line("rollback", recipe_name, "--to", str(result.restorable), *where))]
+    if not result.pushed_to:
+        return []
+    inspect = f"{program('saved_model_cli')} show --dir {outcome.shown(result.pushed_to)} --all"
+    return [("Inspect", inspect), ("Serve", shell_line("serve", recipe_name, *where))]
 
 
 @main.command(
@@ -154,7 +130,7 @@ def serve(environment_name: str, words: tuple[str, ...]) -> None:
     recipe_name, flags = (words[0], words[1:]) if named else (DEFAULT_RECIPE, words)
     base_path = environments.load(environment_name).serving_root / recipe_name
     if not set(flags) & {"-h", "--help"} and not base_path.exists():
-        run_it = _command("run", recipe_name, *_environment(environment_name))
+        run_it = shell_line("run", recipe_name, *environment_words(environment_name))
         raise MillraceError(f"{recipe_name} has no pushed model: {base_path} does not exist.", f"Make one:  {run_it}")
     ours = [f"--model_name={recipe_name}", f"--model_base_path={base_path}", f"--rest_api_port={REST_PORT}"]
     server.main.main([*ours, *flags], prog_name=f"millrace serve {recipe_name}")
@@ -170,7 +146,7 @@ def why_command(node: str, recipe_name: str, environment_name: str) -> None:
     chosen = recipe.load(recipe_name)
     store = Store.open_sqlite(environments.load(environment_name).metadata_path)
     if store is None:
-        run_it = _command("run", recipe_name, *_environment(environment_name))
+        run_it = shell_line("run", recipe_name, *environment_words(environment_name))
         raise MillraceError(f"{recipe_name} has not run yet.", f"Run it with: {run_it}")
     found = nodes.find(node)
     if not store.history(chosen.name, found):
@@ -199,25 +175,10 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
 def _run_again(request: worker.Request) -> str:
     sets = [part for override in request.overrides for part in ("--set", override)]
     end = ["--to", request.to_node] if request.to_node else []
-    return _command("run", request.recipe, *sets, *end, *_environment(request.environment))
+    return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
 
 
-def _environment(name: str) -> list[str]:
-    return [] if name == DEFAULT_ENVIRONMENT else ["--env", name]
-
-
-def _command(*words: str) -> str:
-    """A command line that the user's shell reads as it is meant."""
-    return shlex.join([_program("millrace"), *words])
-
-
-def _program(name: str) -> str:
-    """How the user can call a program of the environment from here: by name where it is activated, else by path."""
-    beside = Path(sys.executable).parent / name
-    if shutil.which(name) or not beside.exists():
-        return name
-    return outcome.shown(beside)
-
+main.add_command(rollback_command.rollback)
 
 if __name__ == "__main__":
     main()

@@ -33,7 +33,7 @@ PROPERTY = "fingerprint"
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 DAG = Path(__file__).with_name("dag.py")
-OUR_PACKAGES = ("components", "recipes")
+OUR_PACKAGES = ("components", "recipes", "serving")
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,8 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
     schema_files = [recipe.curated_schema] if recipe.curated_schema else []
     memo = environment.pipeline_root / recipe.name / "input_digests.json"
     pillow = ["pillow"] if inputs.format in IMAGE_FORMATS else []
+    # The Evaluator keeps predictions for as many rows as the InfraValidator asks.
+    requests = _flat({"infra_validator": settings.infra_validator})
     serving = {"serving_root": str(environment.serving_root)}
     tflite = _tflite(recipe)
     # The Pusher's too: a recipe that asks no longer for a TF Lite model has one node less, and none that changed.
@@ -109,14 +111,19 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
             packages=_packages("tensorflow", "tf-keras"),
         ),
         "Evaluator": Fingerprint(
-            settings=_flat({"evaluator": settings.evaluator, "label": settings.label}),
+            settings=_flat({"evaluator": settings.evaluator, "label": settings.label}) | requests,
             code=_code("components.evaluation.component"),
             packages=_packages("tensorflow", "tensorflow-model-analysis"),
         ),
         **tflite,
+        nodes.INFRA_NODE: Fingerprint(
+            settings=requests,
+            code=_code("components.infra_validator.component"),
+            packages=_packages("tensorflow", "tensorflow-serving-api"),
+        ),
         "Pusher": Fingerprint(
             settings=_flat({"pusher": settings.pusher}) | serving | quantization,
-            code=_code("components.pusher"),
+            code=_code("components.pusher.component"),
         ),
     }
 

@@ -13,6 +13,9 @@ BASELINE_NODE = "BaselineModel"
 TFLITE_NODE = "TFLite"
 """Only where the recipe asks for a TF Lite model."""
 
+INFRA_NODE = "InfraValidator"
+"""Tries the blessed model in the code of the model server."""
+
 NODES = (
     "ExampleGen",
     "StatisticsGen",
@@ -24,6 +27,7 @@ NODES = (
     BASELINE_NODE,
     "Evaluator",
     TFLITE_NODE,
+    INFRA_NODE,
     "Pusher",
 )
 """In the order of the data flow, as `pipeline.dag.build` chains them."""

@@ -1,0 +1,69 @@
+"""What the commands share: their options, how they tell errors, and how they name the next command."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from components.errors import MillraceError, SettingsError
+from pipeline import outcome
+
+EXIT_ERROR = 1
+EXIT_SETTINGS = 2
+EXIT_NOT_GOOD_ENOUGH = 3
+EXIT_INTERRUPTED = 130
+
+DEFAULT_RECIPE = "taxi"
+DEFAULT_ENVIRONMENT = "local"
+
+RECIPE_ARGUMENT = click.argument("recipe_name", metavar="[RECIPE]", default=DEFAULT_RECIPE)
+SET_OPTION = click.option(
+    "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a setting, e.g. trainer.batch_size=64."
+)
+ENVIRONMENT_OPTION = click.option(
+    "--env",
+    "environment_name",
+    default=DEFAULT_ENVIRONMENT,
+    show_default=True,
+    help="A name under environments/, or a file.",
+)
+
+
+def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Prints an error that the user can mend as one message, and ends with its documented exit code."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except MillraceError as error:
+            click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+            click.echo(str(error), err=True)
+            sys.exit(EXIT_SETTINGS if isinstance(error, SettingsError) else EXIT_ERROR)
+
+    return wrapped
+
+
+def environment_words(name: str) -> list[str]:
+    """The words that name an environment on a command line; none for the default."""
+    return [] if name == DEFAULT_ENVIRONMENT else ["--env", name]
+
+
+def shell_line(*words: str) -> str:
+    """A command line of ours that the user's shell reads as it is meant."""
+    return shlex.join([program("millrace"), *words])
+
+
+def program(name: str) -> str:
+    """How the user can call a program of the environment from here: by name where it is activated, else by path."""
+    beside = Path(sys.executable).parent / name
+    if shutil.which(name) or not beside.exists():
+        return name
+    return outcome.shown(beside)
