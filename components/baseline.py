@@ -51,9 +51,10 @@ def withdrawn(pushed_models: Iterable[Artifact]) -> set[int]:
         if not artifact.get_int_custom_property("pushed"):
             continue
         model = artifact.get_int_custom_property("current_model_id")
+        found.discard(model)
         restored = artifact.get_int_custom_property("restored_version")
         if restored:
-            found |= {later for version, later in model_of.items() if version > restored}
-        found.discard(model)
-        model_of[int(artifact.get_string_custom_property("pushed_version"))] = model
+            found |= {later for version, later in model_of.items() if version > restored} - {model}
+        else:
+            model_of[int(artifact.get_string_custom_property("pushed_version"))] = model
     return found

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rich.table import Table
 from rich.text import Text
@@ -24,7 +25,7 @@ class Entry:
     Attributes:
         number: The version's number.
         pushed: When it appeared, in local time; empty where it has no manifest.
-        source: The run that pushed it, or the versions of the rollback.
+        source: The run that pushed it, or the version that a rollback restored.
         model: The id of its Model artifact; empty where it has no manifest.
         metrics: The Evaluator's values by metric; empty where the store does not know them.
         note: `served`, `rolled back`, or nothing.
@@ -57,7 +58,7 @@ def entries(name: str, existing: Sequence[Version], store: Store | None) -> list
             continue
         source = made.origin.run_id
         if made.rollback:
-            source = f"rollback from {made.rollback.rolled_back_from} to {made.rollback.restored_version}"
+            source = f"rollback to {made.rollback.restored_version}"
         if not note and made.model_digest in withdrawn:
             note = "rolled back"
         pushed = made.pushed.astimezone().strftime("%Y-%m-%d %H:%M:%S")
@@ -71,7 +72,8 @@ def table(name: str, shown: Sequence[Entry]) -> Table:
     made = Table(title=f"Versions of {name}", title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     names = list(dict.fromkeys(metric for entry in shown for metric in entry.metrics))
     for heading in ("Version", "Pushed", "By", "Model", *names, ""):
-        made.add_column(heading, header_style="dim", justify="right" if heading in {"Model", *names} else "left")
+        justify: Literal["left", "right"] = "right" if heading in {"Model", *names} else "left"
+        made.add_column(heading, header_style="dim", justify=justify, no_wrap=True)
     for entry in shown:
         values = [_number(entry.metrics.get(metric)) for metric in names]
         note = Text(entry.note, style="bold green" if entry.note == "served" else "yellow")

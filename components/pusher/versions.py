@@ -102,7 +102,8 @@ def push(
 def restore(base: Path, restored: Version, served: Version) -> tuple[Path, Manifest]:
     """Pushes the content of an older version again, under a new number; like `git revert` it takes nothing away.
 
-    The files are hard links where the file system has them. Models that were pushed after `restored` are withdrawn.
+    The files are hard links where the file system has them. Models that runs pushed after `restored` are withdrawn;
+    so a rollback of a rollback withdraws nothing.
 
     Args:
         base: The folder of the versions.
@@ -122,7 +123,8 @@ def restore(base: Path, restored: Version, served: Version) -> tuple[Path, Manif
             "Choose a version that the Pusher wrote.",
         )
     existing = find(base)
-    later = {v.manifest.model_digest for v in existing if v.manifest and v.number > restored.number}
+    manifests = [version.manifest for version in existing if version.manifest]
+    later = {m.model_digest for m in manifests if m.version > restored.number and m.rollback is None}
     withdrawn = sorted((later | set(withdrawn_models(existing))) - {kept.model_digest})
     rollback = Rollback(rolled_back_from=served.number, restored_version=restored.number)
     return _publish(

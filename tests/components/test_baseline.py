@@ -124,6 +124,7 @@ def test_a_model_that_was_brought_back_is_a_baseline_again(models: Models) -> No
     models.push(first, restored=one)
     models.push(second, restored=two)
     assert models.resolve(candidate) == [second.uri]
+    assert models.resolve(second) == [first.uri]
 
 
 def test_a_push_that_did_not_happen_says_nothing_of_baselines(models: Models) -> None:

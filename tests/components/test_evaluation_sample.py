@@ -69,7 +69,7 @@ def test_tfma_s_extractors_get_one_more_before_the_batches_are_taken_apart(
     monkeypatch: pytest.MonkeyPatch, rows: int, sampled: bool
 ) -> None:
     names = ["ExtractPredictions", "ExtractUnbatchedInputs", "ExtractSliceKeys"]
-    assert extractors.unbatch_extractor.UNBATCH_EXTRACTOR_STAGE_NAME == names[1]
+    assert names[1] == extractors.unbatch_extractor.UNBATCH_EXTRACTOR_STAGE_NAME
     own = [tfma.extractors.Extractor(stage_name=name, ptransform=beam.Map(same)) for name in names]
     monkeypatch.setattr(extractors.model_eval_lib, "default_extractors", lambda **_options: list(own))
     with sample.sampling("folder", rows):

@@ -241,6 +241,14 @@ def test_what_was_rolled_back_from_is_withdrawn_until_it_is_restored(push: Push,
     push("d")
     assert withdrawn() == [1, 2]
     restored(base, NOW + 1)
-    assert withdrawn() == [0, 2, 3, 4]
+    assert withdrawn() == [2, 4]
     shutil.rmtree(base / str(NOW + 2))
-    assert withdrawn() == [0, 3, 4]
+    assert withdrawn() == [4]
+
+
+def test_a_rollback_of_a_rollback_withdraws_nothing(push: Push, base: Path) -> None:
+    push("a")
+    push("b")
+    restored(base, NOW)
+    restored(base, NOW + 1)
+    assert versions.withdrawn_models(versions.find(base)) == []
