@@ -19,6 +19,8 @@ from pipeline.command_line import (
     shell_line,
 )
 
+WIDEST = 200
+
 
 @click.command()
 @RECIPE_ARGUMENT
@@ -36,10 +38,9 @@ def rollback(recipe_name: str, version: int | None, listed: bool, environment_na
         if not existing:
             raise PushError(f"{environment.serving_root / recipe_name} holds no version.")
         shown = history.entries(recipe_name, existing, Store.open_sqlite(environment.metadata_path))
-        table = history.table(recipe_name, shown)
         # A terminal that is too narrow breaks the lines; no number is cut.
-        console.width = max(console.width, console.measure(table).maximum)
-        console.print(table)
+        console.width = max(console.width, WIDEST)
+        console.print(history.table(recipe_name, shown))
         return
     done = rollbacks.roll_back(recipe_name, environment, version)
     lines = {

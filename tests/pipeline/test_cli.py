@@ -39,7 +39,9 @@ def test_help_lists_the_commands(millrace: Millrace) -> None:
     result = millrace("--help")
     assert result.exit_code == 0
     commands = result.stdout.split("Commands:")[1].split("\n")
-    assert {"run", "show", "recipes", "why", "serve"} <= {line.split()[0] for line in commands if line.strip()}
+    assert {"run", "show", "recipes", "rollback", "why", "serve"} <= {
+        line.split()[0] for line in commands if line.strip()
+    }
 
 
 def test_recipes_lists_name_and_description(millrace: Millrace) -> None:
