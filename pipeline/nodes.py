@@ -16,6 +16,9 @@ TFLITE_NODE = "TFLite"
 INFRA_NODE = "InfraValidator"
 """Tries the blessed model in the code of the model server."""
 
+PUSHER_NODE = "Pusher"
+"""Never cached: what it does depends on what is served."""
+
 NODES = (
     "ExampleGen",
     "StatisticsGen",
@@ -28,7 +31,7 @@ NODES = (
     "Evaluator",
     TFLITE_NODE,
     INFRA_NODE,
-    "Pusher",
+    PUSHER_NODE,
 )
 """In the order of the data flow, as `pipeline.dag.build` chains them."""
 
