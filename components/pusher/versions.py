@@ -5,20 +5,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from components.errors import PushError
-from components.pusher import manifest
+from components.pusher import disk, manifest
 from components.pusher.manifest import Manifest, Origin, Rollback
 from components.tflite.settings import MODEL_FILE
 
@@ -54,7 +51,7 @@ def find(base: Path) -> list[Version]:
     """
     if not base.is_dir():
         return []
-    with _translated(base):
+    with disk.translated(base):
         folders = sorted(
             (int(entry.name), entry)
             for entry in base.iterdir()
@@ -151,7 +148,7 @@ def prune(base: Path, keep_versions: int) -> None:
     kept = {version.number for version in existing[-keep_versions:]}
     newest_of = {version.content: version.number for version in existing}
     kept |= set(sorted(newest_of.values())[-keep_versions:])
-    with _translated(base):
+    with disk.translated(base):
         for version in existing:
             if version.number not in kept:
                 shutil.rmtree(version.path)
@@ -182,7 +179,7 @@ def _publish(
     """Makes a version of what `fill` writes, if that is what the manifest says."""
     target = base / str(made.version)
     staging = base / f"{STAGING_PREFIX}{uuid.uuid4().hex}"
-    with _translated(base):
+    with disk.translated(base):
         base.mkdir(parents=True, exist_ok=True)
         for abandoned in base.glob(f"{STAGING_PREFIX}*"):
             shutil.rmtree(abandoned)
@@ -190,70 +187,18 @@ def _publish(
             fill(staging)
             manifest.check(staging, made.files)
             manifest.write(staging, made)
-            _force_to_disk(staging)
+            disk.force_tree(staging)
             os.replace(staging, target)
         except BaseException:
             # A full disk is not left fuller; what went wrong is told, not that this failed too.
             shutil.rmtree(staging, ignore_errors=True)
             raise
-        _force(base)
+        disk.force(base)
     return target, made
 
 
 def _linked(source: Path, target: Path) -> None:
     """A copy of a folder whose files share the originals' bytes; real copies where the file system has no links."""
-    shutil.copytree(source, target, copy_function=_link_or_copy)
+    shutil.copytree(source, target, copy_function=disk.link_or_copy)
     # The copy has a manifest of its own; through the link it would be written into the original's.
     (target / manifest.PLACE).unlink()
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-
-
-def _force_to_disk(folder: Path) -> None:
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            _force(Path(parent, name))
-        _force(Path(parent))
-
-
-def _force(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-ERRNO = re.compile(r"\[Errno (\d+)\] ")
-FIXES = {
-    errno.EACCES: "Give this user the right to write there, or set serving_root in the environment.",
-    errno.EPERM: "Give this user the right to write there, or set serving_root in the environment.",
-    errno.EROFS: "It lies on a file system that is mounted read-only; set serving_root in the environment.",
-    errno.ENOSPC: "Free some space, or lower pusher.keep_versions.",
-    errno.EDQUOT: "Free some space, or lower pusher.keep_versions.",
-    errno.ENOTDIR: "A file is in the place of a folder; move it away.",
-    errno.EEXIST: "A file is in the place of a folder; move it away.",
-}
-
-
-@contextmanager
-def _translated(base: Path) -> Iterator[None]:
-    """Tells what the operating system refused, and what can be done about it."""
-    try:
-        yield
-    except shutil.Error as error:
-        # copytree collects what went wrong with each file, as text; the first says it.
-        what = str(error.args[0][0][2])
-        number = ERRNO.match(what)
-        fix = FIXES.get(int(number[1])) if number else None
-        raise PushError(f"The model cannot be written to {base}: {ERRNO.sub('', what)}.", fix) from error
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        raise PushError(
-            f"The model cannot be written to {base}: {error.strerror or error}{where}.", FIXES.get(error.errno or 0)
-        ) from error

@@ -12,7 +12,7 @@ import pytest
 from pusher_helpers import NOW, ORIGIN, numbers
 
 from components.errors import PushError
-from components.pusher import manifest, versions
+from components.pusher import disk, manifest, versions
 
 Push = Callable[..., int]
 
@@ -75,7 +75,7 @@ def test_the_leftovers_of_a_killed_push_are_removed_and_other_things_stay(push: 
 def test_a_server_never_sees_half_a_model(model: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[list[int], list[str]]] = []
     forced: list[str] = []
-    rename, force = os.replace, versions._force
+    rename, force = os.replace, disk.force
 
     def watched(source: Path, target: Path) -> None:
         seen.append((numbers(base), sorted(os.listdir(source))))
@@ -87,7 +87,7 @@ def test_a_server_never_sees_half_a_model(model: Path, base: Path, monkeypatch: 
         force(path)
 
     monkeypatch.setattr(versions.os, "replace", watched)
-    monkeypatch.setattr(versions, "_force", forcing)
+    monkeypatch.setattr(disk, "force", forcing)
     versions.push(model, base, 5, ORIGIN)
     assert seen == [([], ["assets.extra", "saved_model.pb", "variables"])]
     assert forced[-1] == base.name
@@ -203,7 +203,7 @@ def test_without_hard_links_files_are_copied(push: Push, base: Path, monkeypatch
     def refuse(*_paths: str) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(versions.os, "link", refuse)
+    monkeypatch.setattr(disk.os, "link", refuse)
     restored(base, NOW)
     paths = [base / str(version) / "saved_model.pb" for version in (NOW, NOW + 2)]
     assert [path.read_text() for path in paths] == ["old", "old"]
