@@ -7,6 +7,7 @@
     │   └── AnomalyError     the data gate: the data do not look like their schema
     ├── TrainingError        training cannot begin or went wrong
     ├── ExportError          a trained model cannot be written in the form that was asked for
+    ├── PushError            a version cannot be written to the serving folder, or there is none to go back to
     └── NodeError            a node failed; carries which node, where its log is and how to go on
 
 Exceptions of TFX, Beam and TensorFlow are translated into this tree where they reach us, and kept as `__cause__`.
@@ -55,6 +56,10 @@ class TrainingError(MillraceError):
 
 class ExportError(MillraceError):
     """A trained model cannot be written in the form that was asked for."""
+
+
+class PushError(MillraceError):
+    """A version cannot be written to the serving folder, or there is none to go back to."""
 
 
 class NodeError(MillraceError):

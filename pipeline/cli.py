@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from pathlib import Path
 
 import click
 import yaml
@@ -13,7 +12,7 @@ from rich.console import Console
 from components.errors import MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
-from pipeline import local, nodes, outcome, predict_command, progress, recipe, why, worker
+from pipeline import local, nodes, outcome, predict_command, progress, recipe, rollback_command, why, worker
 from pipeline.command_line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -102,14 +101,18 @@ def _show_end(
         command = shell_line("why", "Trainer", "--recipe", request.recipe, *environment_words(request.environment))
         click.echo(f"Next       {command}: what changed since the last good model")
         sys.exit(EXIT_NOT_GOOD_ENOUGH)
-    if result.pushed_to:
-        for heading, command in _next_commands(request.recipe, request.environment, result.pushed_to):
-            console.print(f"{heading:<10} {command}", highlight=False, soft_wrap=True)
+    for heading, command in _next_commands(request.recipe, request.environment, result):
+        console.print(f"{heading:<10} {command}", highlight=False, soft_wrap=True)
 
 
-def _next_commands(recipe_name: str, environment_name: str, pushed_to: Path) -> list[tuple[str, str]]:
-    inspect = f"{program('saved_model_cli')} show --dir {outcome.shown(pushed_to)} --all"
-    return [("Inspect", inspect), ("Serve", shell_line("serve", recipe_name, *environment_words(environment_name)))]
+def _next_commands(recipe_name: str, environment_name: str, result: outcome.Result) -> list[tuple[str, str]]:
+    where = environment_words(environment_name)
+    if result.restorable:
+        return [("Serve it", shell_line("rollback", recipe_name, "--to", str(result.restorable), *where))]
+    if not result.pushed_to:
+        return []
+    inspect = f"{program('saved_model_cli')} show --dir {outcome.shown(result.pushed_to)} --all"
+    return [("Inspect", inspect), ("Serve", shell_line("serve", recipe_name, *where))]
 
 
 @main.command(
@@ -204,6 +207,7 @@ def _run_again(request: worker.Request) -> str:
 
 
 main.add_command(predict_command.predict)
+main.add_command(rollback_command.rollback)
 
 if __name__ == "__main__":
     main()

@@ -12,13 +12,14 @@ from tfx.dsl.components.common.resolver import Resolver
 from tfx.orchestration import metadata
 from tfx.orchestration import pipeline as tfx_pipeline
 from tfx.types import BaseChannel, Channel
-from tfx.types.standard_artifacts import Model, ModelBlessing
+from tfx.types.standard_artifacts import Model, ModelBlessing, PushedModel
 
 from components.baseline import LatestOtherBlessedModelStrategy
 from components.data_gate import DataGate
 from components.evaluation.component import Evaluator
 from components.example_gen.component import ExampleGen
-from components.pusher import Pusher
+from components.infra_validator.component import InfraValidator
+from components.pusher.component import Pusher
 from components.statistics_gen import StatisticsGen
 from components.tflite.component import TFLite
 from components.trainer.component import Trainer
@@ -84,6 +85,7 @@ def build(
         candidate=model,
         model=Channel(type=Model),
         model_blessing=Channel(type=ModelBlessing),
+        pushed_model=Channel(type=PushedModel),
     ).with_id("BaselineModel")
     evaluator = Evaluator(
         examples=examples,
@@ -91,19 +93,29 @@ def build(
         baseline_model=baseline.outputs["model"],
         label=settings.label,
         settings=settings.evaluator,
+        sampled_rows=settings.infra_validator.requests,
     )
 
     tflite = _tflite(recipe, trainer, evaluator, transform)
+    infra_validator = InfraValidator(
+        model=model,
+        model_blessing=evaluator.outputs["blessing"],
+        evaluation=evaluator.outputs["evaluation"],
+        name=recipe.name,
+        settings=settings.infra_validator,
+    )
     pusher = Pusher(
         model=model,
         model_blessing=evaluator.outputs["blessing"],
+        infra_blessing=infra_validator.outputs["blessing"],
         tflite_model=tflite[0].outputs["tflite_model"] if tflite else None,
         base_directory=str(environment.serving_root / recipe.name),
         keep_versions=settings.pusher.keep_versions,
     )
 
-    nodes = [example_gen, statistics_gen, schema_gen, example_validator, data_gate, transform, trainer, baseline]
-    return _pipeline(recipe, environment, [*nodes, evaluator, *tflite, pusher], fingerprints, enable_cache)
+    data = [example_gen, statistics_gen, schema_gen, example_validator, data_gate, transform]
+    nodes = [*data, trainer, baseline, evaluator, *tflite, infra_validator, pusher]
+    return _pipeline(recipe, environment, nodes, fingerprints, enable_cache)
 
 
 def _schema(recipe: Recipe, statistics: BaseChannel) -> BaseNode:

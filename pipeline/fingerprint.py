@@ -81,6 +81,8 @@ def _by_node(
     dag = source_digest(DAG.read_text(encoding="utf-8"))
     schema_files = [recipe.curated_schema] if recipe.curated_schema else []
     pillow = ["pillow"] if inputs.format in IMAGE_FORMATS else []
+    # The Evaluator keeps predictions for as many rows as the InfraValidator asks.
+    requests = _flat({"infra_validator": settings.infra_validator})
     serving = {"serving_root": str(environment.serving_root)}
     tflite = _tflite(recipe, sources)
     # The Pusher's too: a recipe that asks no longer for a TF Lite model has one node less, and none that changed.
@@ -116,14 +118,19 @@ def _by_node(
             packages=_packages("tensorflow", "tf-keras"),
         ),
         "Evaluator": Fingerprint(
-            settings=_flat({"evaluator": settings.evaluator, "label": settings.label}),
+            settings=_flat({"evaluator": settings.evaluator, "label": settings.label}) | requests,
             code=sources.digests("components.evaluation.component"),
             packages=_packages("tensorflow", "tensorflow-model-analysis"),
         ),
         **tflite,
+        nodes.INFRA_NODE: Fingerprint(
+            settings=requests,
+            code=sources.digests("components.infra_validator.component"),
+            packages=_packages("tensorflow", "tensorflow-serving-api"),
+        ),
         "Pusher": Fingerprint(
             settings=_flat({"pusher": settings.pusher}) | serving | quantization,
-            code=sources.digests("components.pusher"),
+            code=sources.digests("components.pusher.component"),
         ),
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -11,18 +10,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
-from components.errors import MillraceError, NodeError, SettingsError
+from components.errors import NodeError, SettingsError
 from components.example_gen import files
 from metadata.store import NodeRun, Store
-from pipeline import checks, fingerprint, nodes, progress, worker
+from pipeline import checks, fingerprint, lock, nodes, progress, worker
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -59,7 +57,7 @@ def run(
         KeyboardInterrupt: The user stopped the run; nothing half done is left.
     """
     prints = fingerprint.fingerprints(recipe, environment, inputs)
-    with _only_run(recipe, environment):
+    with lock.held(recipe.name, environment):
         _sweep(recipe, environment)
         if not (request.from_node or request.to_node or request.force):
             current = up_to_date(recipe, environment, prints)
@@ -195,26 +193,6 @@ def _raise_failure(nodes: Mapping[str, NodeRun], run_folder: Path, exit_code: in
 def _last_line(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
     return next((line for line in reversed(lines) if line.strip()), "It left no output.")
-
-
-@contextmanager
-def _only_run(recipe: Recipe, environment: Environment) -> Iterator[None]:
-    """Holds the recipe's lock; the operating system frees it when this process ends, however it ends."""
-    folder = environment.pipeline_root / recipe.name
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            holder = lock.read().strip()
-            raise MillraceError(
-                f"another run of {recipe.name} is going on (process {holder}).", "Wait for its end, or stop it."
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
 
 
 def _sweep(recipe: Recipe, environment: Environment) -> None:

@@ -13,6 +13,12 @@ BASELINE_NODE = "BaselineModel"
 TFLITE_NODE = "TFLite"
 """Only where the recipe asks for a TF Lite model."""
 
+INFRA_NODE = "InfraValidator"
+"""Tries the blessed model in the code of the model server."""
+
+PUSHER_NODE = "Pusher"
+"""Never cached: what it does depends on what is served."""
+
 NODES = (
     "ExampleGen",
     "StatisticsGen",
@@ -24,7 +30,8 @@ NODES = (
     BASELINE_NODE,
     "Evaluator",
     TFLITE_NODE,
-    "Pusher",
+    INFRA_NODE,
+    PUSHER_NODE,
 )
 """In the order of the data flow, as `pipeline.dag.build` chains them."""
 

@@ -13,12 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from components.evaluation.settings import SUMMARY_FILE
+from components.infra_validator import settings as infra_validator
 from components.tflite.settings import REPORT_FILE
 from metadata.store import ArtifactRecord, NodeRun, Store
-from pipeline.nodes import TFLITE_NODE
+from pipeline import serving_state
+from pipeline.nodes import INFRA_NODE, TFLITE_NODE
 
 KILO, MEGA = 1e3, 1e6
 MAX_SLICES = 12
+MAX_PROBLEMS = 3
 
 
 @dataclass(frozen=True)
@@ -27,25 +30,39 @@ class Result:
 
     Attributes:
         evaluation: The Evaluator's summary (see components/evaluation/summary.py), or None when it did not run.
-        pushed_to: The pushed version's folder, or None.
-        tflite: The TF Lite node's report (see components/tflite/executor.py), or None when the run has no such node.
+        pushed_to: The folder that serves the pushed model, or None.
         notes: What the run let pass and the user should know, a line each.
+        tflite: The TF Lite node's report (see components/tflite/executor.py), or None when the run has no such node.
+        infra: The InfraValidator's report (see components/infra_validator/executor.py), or None when it did not run.
+        infra_report: Where that report is.
+        not_served: Why a good model is not served, or None.
+        restorable: The version that would be served by a rollback to it, where `not_served` says why it is not.
     """
 
     evaluation: dict[str, Any] | None
     pushed_to: Path | None
     notes: tuple[str, ...] = ()
     tflite: dict[str, Any] | None = None
+    infra: dict[str, Any] | None = None
+    infra_report: Path | None = None
+    not_served: str | None = None
+    restorable: int | None = None
+
+    @property
+    def reached_bars(self) -> bool:
+        """Whether no bar was missed; a run that did not get as far as the Evaluator missed none."""
+        return self.evaluation is None or bool(self.evaluation["blessed"])
 
     @property
     def good_enough(self) -> bool:
-        """Whether no bar was missed; a run that did not get as far as the Evaluator missed none."""
-        return self.evaluation is None or bool(self.evaluation["blessed"])
+        """Whether no bar was missed, and the model answers in the model server as the Evaluator saw it."""
+        return self.reached_bars and (self.infra is None or bool(self.infra["blessed"]))
 
 
 def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
     """The result of the run with these node runs."""
-    evaluation, pushed_to, tflite, notes = None, None, None, []
+    evaluation, tflite, infra, infra_report, notes = None, None, None, None, []
+    state = serving_state.State()
     for artifact in _outputs(store, nodes, "ExampleGen", "rejected_rows"):
         if count := artifact.properties.get("num_rows", 0):
             rows = _counted(count, "row", "rows")
@@ -58,10 +75,12 @@ def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
         evaluation = json.loads(Path(artifact.uri, SUMMARY_FILE).read_text(encoding="utf-8"))
     for artifact in _outputs(store, nodes, TFLITE_NODE, "tflite_model"):
         tflite = json.loads(Path(artifact.uri, REPORT_FILE).read_text(encoding="utf-8"))
+    for artifact in _outputs(store, nodes, INFRA_NODE, "blessing"):
+        infra_report = Path(artifact.uri, infra_validator.REPORT_FILE)
+        infra = json.loads(infra_report.read_text(encoding="utf-8"))
     for artifact in _outputs(store, nodes, "Pusher", "pushed_model"):
-        destination = artifact.properties.get("pushed_destination")
-        pushed_to = Path(destination) if destination else None
-    return Result(evaluation, pushed_to, tuple(notes), tflite)
+        state = serving_state.of(artifact.properties)
+    return Result(evaluation, state.served, tuple(notes), tflite, infra, infra_report, state.why_not, state.restorable)
 
 
 def shown(location: Path | str) -> str:
@@ -97,8 +116,20 @@ def show(console: Console, result: Result) -> None:
         console.print(_tflite_line(result.tflite), soft_wrap=True)
     if result.pushed_to:
         console.print(Text.assemble(("Pushed to  ", "bold green"), shown(result.pushed_to)), soft_wrap=True)
-    elif not result.good_enough:
+    elif not result.reached_bars:
         console.print(Text("Not pushed: the model did not reach every bar.", style="bold red"))
+    elif not result.good_enough and result.infra:
+        _show_problems(console, result.infra["problems"], result.infra_report)
+    elif result.not_served:
+        console.print(Text(result.not_served, style="bold yellow"), soft_wrap=True)
+
+
+def _show_problems(console: Console, problems: list[str], report: Path | None) -> None:
+    console.print(Text("Not pushed: the model server does not serve what was evaluated.", style="bold red"))
+    for problem in problems[:MAX_PROBLEMS]:
+        console.print(Text(f"  {problem}"), soft_wrap=True)
+    if report:
+        console.print(Text(f"Report     {shown(report)}"), soft_wrap=True)
 
 
 def _tflite_line(report: Mapping[str, Any]) -> Text:

@@ -14,6 +14,7 @@ from components.errors import SettingsError
 from components.evaluation.settings import EvaluatorSettings
 from components.example_gen import files
 from components.example_gen.settings import DataSettings
+from components.infra_validator.settings import InfraValidatorSettings
 from components.settings import Settings
 from components.tflite.settings import TFLiteSettings
 from components.trainer.settings import TrainerSettings
@@ -47,7 +48,8 @@ class PusherSettings(Settings):
     """How models are pushed.
 
     Attributes:
-      keep_versions: How many pushed versions stay in the serving folder; the oldest are removed first.
+      keep_versions: How many pushed versions stay in the serving folder; the oldest are removed first. A version that
+        alone holds one of as many newest models stays too, so that rollbacks use up nothing.
     """
 
     keep_versions: int = Field(default=5, ge=1)
@@ -69,6 +71,7 @@ class RecipeSettings(Settings):
     trainer: TrainerSettings
     evaluator: EvaluatorSettings
     tflite: TFLiteSettings = TFLiteSettings()
+    infra_validator: InfraValidatorSettings = InfraValidatorSettings()
     pusher: PusherSettings = PusherSettings()
     serving: ServingSettings = ServingSettings()
 
@@ -130,6 +133,19 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in recipes_folder().glob("*/recipe.yaml"))
 
 
+def check_name(name: str) -> None:
+    """Checks that there is a recipe of that name.
+
+    Raises:
+      SettingsError: There is none.
+    """
+    known = names()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
+        raise SettingsError(f"no recipe named {name!r} under {recipes_folder()}. {hint}")
+
+
 def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
     """Reads and checks `recipes/<name>/recipe.yaml`.
 
@@ -140,10 +156,6 @@ def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
     Raises:
       SettingsError: There is no such recipe, or its settings are wrong.
     """
-    known = names()
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
-        raise SettingsError(f"no recipe named {name!r} under {recipes_folder()}. {hint}")
+    check_name(name)
     path = recipes_folder() / name / "recipe.yaml"
     return Recipe(name, yaml_settings.load(RecipeSettings, path, overrides))

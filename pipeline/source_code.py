@@ -13,7 +13,7 @@ from components.memo import FileMemo
 from pipeline.recipe import PROJECT_ROOT
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-OUR_PACKAGES = ("components", "recipes")
+OUR_PACKAGES = ("components", "recipes", "serving")
 
 
 class SourceCode:

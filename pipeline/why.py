@@ -9,7 +9,7 @@ from typing import Any
 from components.errors import MillraceError
 from metadata.store import NodeRun, Store
 from pipeline.fingerprint import PROPERTY, Fingerprint
-from pipeline.nodes import BASELINE_NODE
+from pipeline.nodes import BASELINE_NODE, PUSHER_NODE
 
 SECTIONS = {"settings": "setting", "code": "code of", "packages": "package", "files": "contents of"}
 VERBS = {"COMPLETE": "ran", "FAILED": "ran (and failed)", "CANCELED": "ran (and was stopped)"}
@@ -55,6 +55,8 @@ def _difference(store: Store, latest: NodeRun, previous: NodeRun) -> str:
         return _listed(reasons)
     if not _outputs_exist(store, previous):
         return "its earlier outputs are no longer there"
+    if latest.node == PUSHER_NODE:
+        return "what it has to do depends on what is served already"
     return "it was told to (--force or --from): nothing that it depends on changed"
 
 

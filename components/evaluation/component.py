@@ -19,6 +19,7 @@ class EvaluatorSpec(standard_component_specs.EvaluatorSpec):
         standard_component_specs.EVAL_CONFIG_KEY: component_spec.ExecutionParameter(type=tfma.EvalConfig),
         standard_component_specs.EXAMPLE_SPLITS_KEY: component_spec.ExecutionParameter(type=str),
         "settings": component_spec.ExecutionParameter(type=str),
+        "sampled_rows": component_spec.ExecutionParameter(type=int),
     }
 
 
@@ -31,6 +32,7 @@ class Evaluator(base_component.BaseComponent):
         baseline_model: The model it must not fall behind; may resolve to none.
         label: The transformed feature that is the label.
         settings: Metrics, bars and slices.
+        sampled_rows: Of how many rows the candidate's predictions are kept with the evaluation.
     """
 
     SPEC_CLASS = EvaluatorSpec
@@ -43,6 +45,7 @@ class Evaluator(base_component.BaseComponent):
         baseline_model: BaseChannel,
         label: str,
         settings: EvaluatorSettings,
+        sampled_rows: int,
     ) -> None:
         super().__init__(
             EvaluatorSpec(
@@ -52,6 +55,7 @@ class Evaluator(base_component.BaseComponent):
                 eval_config=eval_config(label, settings),
                 example_splits=json.dumps(["eval"]),
                 settings=settings.model_dump_json(),
+                sampled_rows=sampled_rows,
                 evaluation=Channel(type=standard_artifacts.ModelEvaluation),
                 blessing=Channel(type=standard_artifacts.ModelBlessing),
             )

@@ -20,6 +20,7 @@ class Models:
         self.store = store
         self.models: list[Any] = []
         self.blessings: list[Any] = []
+        self.pushes: list[Any] = []
 
     def add(self, blessed: bool | None) -> Any:
         """Adds a model; None leaves it without an evaluation."""
@@ -35,9 +36,25 @@ class Models:
 
     def resolve(self, candidate: Any) -> list[str]:
         """The URIs of the baseline."""
-        inputs = {"candidate": [candidate], "model": self.models, "model_blessing": self.blessings}
-        found = LatestOtherBlessedModelStrategy().resolve_artifacts(self.store, inputs)
+        found = LatestOtherBlessedModelStrategy().resolve_artifacts(self.store, self.inputs(candidate))
         return [] if found is None else [model.uri for model in found["model"]]
+
+    def inputs(self, candidate: Any) -> dict[str, list[Any]]:
+        """What the resolver is given."""
+        of_all = {"model": self.models, "model_blessing": self.blessings, "pushed_model": self.pushes}
+        return {"candidate": [candidate], **of_all}
+
+    def push(self, model: Any, restored: int | None = None) -> int:
+        """Notes a push of a model, or a rollback to a version, and returns the new version."""
+        version = len(self.pushes) + 1
+        pushed = standard_artifacts.PushedModel()
+        pushed.set_int_custom_property("pushed", 1)
+        pushed.set_string_custom_property("pushed_version", str(version))
+        pushed.set_int_custom_property("current_model_id", model.id)
+        if restored is not None:
+            pushed.set_int_custom_property("restored_version", restored)
+        self.pushes.append(self._put(pushed, f"/pushed/{version}"))
+        return version
 
     def _put(self, artifact: Any, uri: str) -> Any:
         artifact.uri = uri
@@ -83,7 +100,38 @@ def test_a_candidate_alone_has_no_baseline_even_once_blessed(models: Models) -> 
 def test_the_candidate_is_handed_on(models: Models) -> None:
     models.add(blessed=True)
     candidate = models.add(blessed=None)
-    inputs = {"candidate": [candidate], "model": models.models, "model_blessing": models.blessings}
-    found = LatestOtherBlessedModelStrategy().resolve_artifacts(models.store, inputs)
+    models.push(candidate)
+    found = LatestOtherBlessedModelStrategy().resolve_artifacts(models.store, models.inputs(candidate))
     assert found is not None
-    assert found["candidate"] == [candidate]
+    assert (found["candidate"], found["pushed_model"]) == ([candidate], models.pushes)
+
+
+def test_after_a_rollback_the_baseline_is_what_is_served(models: Models) -> None:
+    first, second, third = (models.add(blessed=True) for _ in range(3))
+    candidate = models.add(blessed=None)
+    version = models.push(first)
+    models.push(second)
+    models.push(third)
+    assert models.resolve(candidate) == [third.uri]
+    models.push(first, restored=version)
+    assert models.resolve(candidate) == [first.uri]
+
+
+def test_a_model_that_was_brought_back_is_a_baseline_again(models: Models) -> None:
+    first, second = models.add(blessed=True), models.add(blessed=True)
+    candidate = models.add(blessed=None)
+    one, two = models.push(first), models.push(second)
+    models.push(first, restored=one)
+    models.push(second, restored=two)
+    assert models.resolve(candidate) == [second.uri]
+    assert models.resolve(second) == [first.uri]
+
+
+def test_a_push_that_did_not_happen_says_nothing_of_baselines(models: Models) -> None:
+    first, second = models.add(blessed=True), models.add(blessed=True)
+    models.push(first)
+    refused = standard_artifacts.PushedModel()
+    refused.set_int_custom_property("pushed", 0)
+    refused.set_int_custom_property("current_model_id", second.id)
+    models.pushes.append(models._put(refused, "/pushed/none"))
+    assert models.resolve(models.add(blessed=None)) == [second.uri]

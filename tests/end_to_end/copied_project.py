@@ -15,7 +15,7 @@ from pathlib import Path
 from metadata.store import NodeRun, Store
 
 SOURCE = Path(__file__).resolve().parents[2]
-COPIED = ("components", "environments", "metadata", "pipeline", "recipes", "schemas")
+COPIED = ("components", "environments", "metadata", "pipeline", "recipes", "schemas", "serving")
 TIME_LIMIT_SECONDS = 600
 
 

@@ -37,7 +37,7 @@ print(json.dumps({name: tensor.numpy().tolist() for name, tensor in scores.items
 def test_from_clone_to_changed_pipeline(project: Project) -> None:
     first = project.millrace("run")
     assert first.code == 0, first.errors
-    for node in ("ExampleGen", "StatisticsGen", "Transform", "Trainer", "Evaluator", "Pusher"):
+    for node in ("ExampleGen", "StatisticsGen", "Transform", "Trainer", "Evaluator", "InfraValidator", "Pusher"):
         assert any(line.split()[:2] == [node, "done"] for line in first.output.splitlines()), first.output
     assert "Evaluation on 4,966 rows" in first.output
     assert len(project.pushed_versions()) == 1
@@ -70,7 +70,7 @@ def _nothing_changed_runs_nothing(project: Project) -> None:
 def _a_setting_of_the_trainer_retrains_only(project: Project) -> None:
     changed = project.millrace("run", "--set", "trainer.params.hidden_units=[32]")
     assert changed.code == 0, changed.errors
-    assert project.ran() == {"Trainer", "Evaluator", "Pusher"}
+    assert project.ran() == {"Trainer", "Evaluator", "InfraValidator", "Pusher"}
     assert len(project.pushed_versions()) == 2
     why = project.millrace("why", "trainer").output
     assert why == "Trainer ran because setting trainer.params.hidden_units ([64, 32] -> [32]) changed.\n"
@@ -85,7 +85,7 @@ def _a_bar_reevaluates_only_and_refuses_the_model(project: Project) -> None:
     project.edit("recipes/taxi/recipe.yaml", "AUC: {lower_bound: 0.94", "AUC: {lower_bound: 0.999")
     refused = project.millrace("run", "--set", "trainer.params.hidden_units=[32]")
     assert refused.code == 3, refused.errors
-    assert project.ran() == {"Evaluator", "Pusher"}
+    assert project.ran() == {"Evaluator", "InfraValidator", "Pusher"}
     assert "missed" in refused.output
     assert "Not pushed: the model did not reach every bar." in refused.output
     assert len(project.pushed_versions()) == 2

@@ -96,6 +96,6 @@ def test_a_failing_model_names_the_line_and_the_next_run_goes_on_from_there(smal
 
     finished = small.millrace("run", *SMALL, *ANY_MODEL)
     assert finished.code == 0, finished.errors
-    assert small.ran() == {"Trainer", "Evaluator", "Pusher"}
+    assert small.ran() == {"Trainer", "Evaluator", "InfraValidator", "Pusher"}
     assert "RUNNING" not in {state for run_id in small.run_ids() for state in small.states(run_id).values()}
     assert len(small.pushed_versions()) == 1

@@ -39,7 +39,7 @@ def test_help_lists_the_commands(millrace: Millrace) -> None:
     result = millrace("--help")
     assert result.exit_code == 0
     commands = result.stdout.split("Commands:")[1].split("\n")
-    assert {"run", "show", "recipes", "why", "serve", "deploy"} <= {
+    assert {"run", "show", "recipes", "rollback", "why", "serve", "deploy", "predict"} <= {
         line.split()[0] for line in commands if line.strip()
     }
 
@@ -51,19 +51,8 @@ def test_recipes_lists_name_and_description(millrace: Millrace) -> None:
 def test_show_prints_every_setting_resolved(millrace: Millrace) -> None:
     result = millrace("show", "small", "--set", "trainer.batch_size=9", "--set", "trainer.params={a: 1}")
     shown = yaml.safe_load(result.stdout)
-    sections = [
-        "description",
-        "data",
-        "label",
-        "gate",
-        "transform",
-        "trainer",
-        "evaluator",
-        "tflite",
-        "pusher",
-        "serving",
-    ]
-    assert list(shown) == sections
+    sections = ["description", "data", "label", "gate", "transform", "trainer", "evaluator"]
+    assert list(shown) == [*sections, "tflite", "infra_validator", "pusher", "serving"]
     assert shown["trainer"]["batch_size"] == 9
     assert shown["trainer"]["params"] == {"a": 1}
     assert shown["pusher"] == {"keep_versions": 5}

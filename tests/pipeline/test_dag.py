@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tfx.dsl.compiler.compiler import Compiler
+from tfx.dsl.compiler.constants import PIPELINE_RUN_ID_PARAMETER_NAME
 
 from components.example_gen import files
 from pipeline import dag, fingerprint, nodes, recipe
@@ -25,7 +26,8 @@ UPSTREAM = {
     "Trainer": {"ExampleGen", "Transform"},
     "BaselineModel": {"Trainer"},
     "Evaluator": {"ExampleGen", "Trainer", "BaselineModel"},
-    "Pusher": {"Trainer", "Evaluator"},
+    "InfraValidator": {"Trainer", "Evaluator"},
+    "Pusher": {"Trainer", "Evaluator", "InfraValidator"},
 }
 
 Compiled = tuple[Any, dict[str, Fingerprint]]
@@ -54,7 +56,8 @@ def by_id(taxi: Compiled) -> dict[str, Any]:
 
 
 def properties(node: Any) -> dict[str, Any]:
-    values = {name: p.field_value for name, p in node.parameters.parameters.items()}
+    given = node.parameters.parameters
+    values = {name: value.field_value for name, value in given.items() if value.HasField("field_value")}
     return {name: getattr(value, value.WhichOneof("value")) for name, value in values.items()}
 
 
@@ -84,18 +87,18 @@ def test_a_tf_lite_model_is_made_of_the_blessed_model_and_pushed_with_it(places_
     taxi = compiled(places_of_module, TFLITE, "tflite.representative_rows=9")
     found = by_id(taxi)
     expected = UPSTREAM | {"TFLite": {"Transform", "Trainer", "Evaluator"}}
-    expected["Pusher"] = {"Trainer", "Evaluator", "TFLite"}
+    expected["Pusher"] = {"Trainer", "Evaluator", "TFLite", "InfraValidator"}
     assert {node: set(found[node].upstream_nodes) for node in found} == expected
     assert set(found["TFLite"].inputs.inputs) == {"model", "model_blessing", "transformed_examples", "transform_graph"}
     made = properties(found["TFLite"])
     assert (made["name"], made["label"]) == ("taxi", "big_tip")
     assert json.loads(made["settings"])["representative_rows"] == 9
     assert made[fingerprint.PROPERTY] == taxi[1]["TFLite"].to_json()
-    assert set(found["Pusher"].inputs.inputs) == {"model", "model_blessing", "tflite_model"}
+    assert set(found["Pusher"].inputs.inputs) == {"model", "model_blessing", "infra_blessing", "tflite_model"}
 
 
 def test_without_a_tf_lite_model_the_pusher_has_no_such_input(taxi: Compiled) -> None:
-    assert set(by_id(taxi)["Pusher"].inputs.inputs) == {"model", "model_blessing"}
+    assert set(by_id(taxi)["Pusher"].inputs.inputs) == {"model", "model_blessing", "infra_blessing"}
 
 
 def test_every_fingerprint_is_a_part_of_its_nodes_cache_key(taxi: Compiled) -> None:
@@ -107,7 +110,10 @@ def test_every_fingerprint_is_a_part_of_its_nodes_cache_key(taxi: Compiled) -> N
 
 def test_settings_reach_their_nodes(places_of_module: Environment) -> None:
     overrides = ("gate.on_anomaly=warn", "pusher.keep_versions=2", "trainer.batch_size=7", "data.split_by=company")
-    found = by_id(compiled(places_of_module, *overrides))
+    found = by_id(compiled(places_of_module, *overrides, "infra_validator.requests=3"))
+    assert properties(found["Evaluator"])["sampled_rows"] == 3
+    assert json.loads(properties(found["InfraValidator"])["settings"]) == {"requests": 3}
+    assert properties(found["InfraValidator"])["name"] == "taxi"
     assert properties(found["DataGate"])["on_anomaly"] == "warn"
     assert properties(found["Pusher"])["keep_versions"] == 2
     assert properties(found["Pusher"])["base_directory"] == str(places_of_module.serving_root / "taxi")
@@ -116,6 +122,11 @@ def test_settings_reach_their_nodes(places_of_module: Environment) -> None:
     assert custom["model_module"] == "recipes.taxi.model"
     assert json.loads(properties(found["ExampleGen"])["settings"])["split_by"] == "company"
     assert properties(found["Transform"])["preprocessing_fn"] == "recipes.taxi.features.preprocessing_fn"
+
+
+def test_the_pusher_knows_its_run_and_so_is_never_cached(taxi: Compiled) -> None:
+    run_id = by_id(taxi)["Pusher"].parameters.parameters["run_id"]
+    assert run_id.runtime_parameter.name == PIPELINE_RUN_ID_PARAMETER_NAME
 
 
 def test_without_the_cache_every_node_runs(taxi: Compiled, places_of_module: Environment) -> None:

@@ -88,6 +88,31 @@ def test_a_metric_without_a_value() -> None:
     assert ["AUC", "-", "≥ 0.9", "missed"] in cells(result)
 
 
+def test_a_model_that_is_served_otherwise_is_not_pushed_and_says_where(tmp_path: Path) -> None:
+    problems = [f"row {row} over REST: output score is 1, expected 2" for row in range(5)]
+    infra = {"blessed": False, "skipped": None, "problems": problems}
+    result = Result(evaluation(metric("AUC", 0.95)), None, infra=infra, infra_report=tmp_path / "report.json")
+    assert (result.reached_bars, result.good_enough) == (True, False)
+    assert cells(result)[-5:] == [
+        ["Not pushed: the model server does not serve what was evaluated."],
+        *[[problem] for problem in problems[:3]],
+        ["Report", str(tmp_path / "report.json")],
+    ]
+
+
+def test_a_model_that_missed_its_bars_was_not_tried() -> None:
+    infra = {"blessed": False, "skipped": "the Evaluator did not bless the model", "problems": []}
+    result = Result(evaluation(metric("AUC", 0.6, passed=False), blessed=False), None, infra=infra)
+    assert not result.good_enough
+    assert cells(result)[-1] == ["Not pushed: the model did not reach every bar."]
+
+
+def test_a_good_model_that_is_not_served_says_why_and_is_good_enough() -> None:
+    result = Result(evaluation(metric("AUC", 0.95)), None, not_served="Not served: version 3 is.", restorable=2)
+    assert result.good_enough
+    assert cells(result)[-1] == ["Not served: version 3 is."]
+
+
 def test_slices_are_shown_as_they_are_written() -> None:
     slices = (slice_of("company=[red] Blue", 3600, AUC=0.9, Recall=None), slice_of("company=", 40, AUC=0.5, Recall=1.0))
     result = Result(evaluation(metric("AUC", 0.95), slices=slices), None)
@@ -163,6 +188,15 @@ def test_the_result_is_read_from_the_artifacts(places: Environment, finished: St
 def test_a_model_that_was_not_blessed_has_no_destination(places: Environment, finished: StoreBuilder) -> None:
     finished.node("Pusher", outputs={"pushed_model": finished.artifact("PushedModel", pushed=0)})
     assert read(places).pushed_to is None
+
+
+def test_the_report_of_the_infra_validator_is_read(places: Environment, finished: StoreBuilder, tmp_path: Path) -> None:
+    assert read(places).infra is None
+    report = {"blessed": False, "skipped": None, "problems": ["row 0"]}
+    (tmp_path / "infra").mkdir()
+    (tmp_path / "infra" / "report.json").write_text(json.dumps(report))
+    finished.node("InfraValidator", outputs={"blessing": finished.artifact("InfraBlessing", tmp_path / "infra")})
+    assert (read(places).infra, read(places).infra_report) == (report, tmp_path / "infra" / "report.json")
 
 
 def test_the_report_on_the_tf_lite_model_is_read(places: Environment, finished: StoreBuilder, tmp_path: Path) -> None:

@@ -177,3 +177,10 @@ def test_the_baseline_is_looked_up_in_every_run(places: Environment, builder: St
     assert explain(places, "BaselineModel") == (
         "BaselineModel runs every time: it looks up the latest blessed model to compare with."
     )
+
+
+def test_the_pusher_looks_at_what_is_served_in_every_run(places: Environment, builder: StoreBuilder) -> None:
+    for run_id in ("one", "two"):
+        builder.run(run_id)
+        builder.node("Pusher", "COMPLETE", BASE)
+    assert explain(places, "Pusher") == "Pusher ran because what it has to do depends on what is served already."

@@ -1,0 +1,139 @@
+"""A small sample of the candidate's predictions, kept with the evaluation: what serving must answer to those rows.
+
+TFMA's extractors hand every batch through in turn: one more, after the predictions, leaves the sample behind. It is a
+TFRecord of TensorFlow Serving's PredictionLogs, one row each: the request and its answer.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import hashlib
+import heapq
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+SAMPLE_FILE = "sampled_predictions.tfrecord"
+"""The sample, beside TFMA's own files."""
+
+INPUT = "examples"
+SIGNATURE = "serving_default"
+
+# The digest by which it is chosen, the row, its answer.
+Choice = tuple[bytes, bytes, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a sample goes.
+
+    Attributes:
+        path: The file.
+        rows: How many rows it gets at most.
+    """
+
+    path: str
+    rows: int
+
+
+_target: contextvars.ContextVar[Target | None] = contextvars.ContextVar("target", default=None)
+
+
+@contextmanager
+def sampling(folder: str, rows: int) -> Iterator[None]:
+    """Makes evaluations that are built meanwhile in this thread leave a sample in `folder`; none where `rows` is 0.
+
+    TFX calls `extractors.extractors` with what the evaluation is made of, and with nothing about where it goes.
+    """
+    token = _target.set(Target(os.path.join(folder, SAMPLE_FILE), rows) if rows else None)
+    try:
+        yield
+    finally:
+        _target.reset(token)
+
+
+def target() -> Target | None:
+    """Where the evaluation that is being built leaves a sample; None where it leaves none."""
+    return _target.get()
+
+
+def read(path: str) -> list[PredictionLog]:
+    """The sample in a file, in the order of the rows' digests.
+
+    Raises:
+        tf.errors.OpError: The file is not there or broken.
+    """
+    return [PredictionLog.FromString(record) for record in tf.data.TFRecordDataset(path).as_numpy_iterator()]
+
+
+class Sample(beam.PTransform):
+    """Hands batches on as they are, and writes a sample of their rows on the way.
+
+    Args:
+        target: Where the sample goes.
+        model: Whose predictions are kept, where there are those of several; see `chosen`.
+    """
+
+    def __init__(self, target: Target, model: str | None) -> None:
+        super().__init__()
+        self._target = target
+        self._model = model
+
+    def expand(self, extracts: beam.PCollection) -> beam.PCollection:
+        rows, path, model = self._target.rows, self._target.path, self._model
+        _ = (
+            extracts
+            | "Choose" >> beam.Map(lambda batch: chosen(batch, model, rows))
+            | "ChooseAmongAll" >> beam.CombineGlobally(_smallest, rows).without_defaults()
+            | "Write" >> beam.Map(lambda sample: _write(sample, path))
+        )
+        return extracts
+
+
+def chosen(batch: Mapping[str, Any], model: str | None, rows: int) -> list[Choice]:
+    """The rows of a batch with the smallest digests: a random choice that does not depend on order or batches.
+
+    Args:
+        batch: TFMA's extracts: `input` holds the serialized rows, `predictions` one array or one an output, or, with
+            `model`, such a thing by the models' names.
+        model: Whose predictions, where there are those of several.
+        rows: How many at most.
+    """
+    serialized = np.asarray(batch[tfma.INPUT_KEY]).ravel()
+    predictions = batch[tfma.PREDICTIONS_KEY] if model is None else batch[tfma.PREDICTIONS_KEY][model]
+    outputs = predictions if isinstance(predictions, Mapping) else {"": predictions}
+    digests = ((hashlib.sha256(row).digest(), position) for position, row in enumerate(serialized))
+    return [
+        (digest, serialized[position], {name: np.asarray(values)[position] for name, values in outputs.items()})
+        for digest, position in heapq.nsmallest(rows, digests)
+    ]
+
+
+def _smallest(chosen_of_batches: Iterable[list[Choice]], rows: int) -> list[Choice]:
+    every = (choice for choices in chosen_of_batches for choice in choices)
+    return heapq.nsmallest(rows, every, key=lambda choice: choice[:2])
+
+
+def _write(sample: list[Choice], path: str) -> None:
+    with tf.io.TFRecordWriter(path) as writer:
+        for _, row, outputs in sample:
+            writer.write(_log(row, outputs).SerializeToString(deterministic=True))
+
+
+def _log(row: bytes, outputs: Mapping[str, Any]) -> PredictionLog:
+    """One row as a request and its answer; an output without a name is the model's only one."""
+    log = PredictionLog()
+    request, response = log.predict_log.request, log.predict_log.response
+    request.model_spec.signature_name = SIGNATURE
+    request.inputs[INPUT].CopyFrom(tf.make_tensor_proto([row]))
+    for name, value in outputs.items():
+        response.outputs[name].CopyFrom(tf.make_tensor_proto(np.asarray(value)[np.newaxis]))
+    return log

@@ -1,0 +1,149 @@
+"""What a pushed version consists of and where it came from, written into it; needs no TensorFlow to read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from components.errors import PushError
+from components.tflite.settings import MODEL_FILE
+
+PLACE = "assets.extra/manifest.json"
+"""Where a version keeps its manifest; TensorFlow and TensorFlow Serving leave `assets.extra` alone."""
+
+MODEL_DIGEST_PROPERTY = "model_digest"
+"""The property of an InfraBlessing that says which files were tried."""
+
+BLOCK_BYTES = 1 << 20
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Origin(_Part):
+    """Where a version's model came from.
+
+    Attributes:
+        model_id: The id of its Model artifact in the metadata store.
+        model_uri: That artifact's folder.
+        run_id: The run that pushed it.
+    """
+
+    model_id: int
+    model_uri: str
+    run_id: str
+
+
+class Rollback(_Part):
+    """What a version made by a rollback stands for.
+
+    Attributes:
+        rolled_back_from: The version that was served before.
+        restored_version: The version whose content this one has.
+    """
+
+    rolled_back_from: int
+    restored_version: int
+
+
+class Manifest(_Part):
+    """A pushed version.
+
+    Attributes:
+        format: The version of this description.
+        version: The folder's name.
+        pushed: When it appeared, UTC.
+        files: The SHA-256 of every file but this one, in hexadecimal, by its path within the version.
+        origin: Where its model came from.
+        rollback: None where it was pushed by a run.
+        withdrawn: The `model_digest`s of versions that were rolled back from: no run pushes such a model again.
+    """
+
+    format: Literal[1] = 1
+    version: int
+    pushed: datetime
+    files: dict[str, str]
+    origin: Origin
+    rollback: Rollback | None = None
+    withdrawn: list[str] = []
+
+    @property
+    def digest(self) -> str:
+        """One digest for all files."""
+        return digest(self.files)
+
+    @property
+    def model_digest(self) -> str:
+        """One digest for the files of the SavedModel."""
+        return digest({path: value for path, value in self.files.items() if path != MODEL_FILE})
+
+
+def digest(files: Mapping[str, str]) -> str:
+    """The SHA-256 of what `sha256sum` would print about these files, in the order of their paths."""
+    lines = "".join(f"{value}  {path}\n" for path, value in sorted(files.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file below a folder, in hexadecimal, by path; without a manifest."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    named = {path.relative_to(folder).as_posix(): path for path in paths}
+    return {name: file_digest(path) for name, path in named.items() if name != PLACE}
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            found.update(block)
+    return found.hexdigest()
+
+
+def check(folder: Path, expected: Mapping[str, str]) -> None:
+    """Checks that a folder holds exactly these files.
+
+    Raises:
+        PushError: A file is missing, is not expected, or has other content.
+    """
+    found = files_of(folder)
+    missing = sorted(set(expected) - set(found))
+    surplus = sorted(set(found) - set(expected))
+    changed = sorted(path for path in set(found) & set(expected) if found[path] != expected[path])
+    faults = [
+        *(f"{path} is missing" for path in missing),
+        *(f"{path} is not expected" for path in surplus),
+        *(f"{path} has the SHA-256 {found[path]}, expected {expected[path]}" for path in changed),
+    ]
+    if faults:
+        raise PushError(f"{folder} is not what was to be written: {'; '.join(faults)}.")
+
+
+def read(version: Path) -> Manifest | None:
+    """The manifest of a version; None where the version has none.
+
+    Raises:
+        PushError: It cannot be read.
+    """
+    path = version / PLACE
+    if not path.is_file():
+        return None
+    try:
+        return Manifest.model_validate_json(path.read_text(encoding="utf-8"))
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise PushError(
+            f"{path} is no manifest: {error}", "Remove that version's folder if nobody needs it."
+        ) from error
+
+
+def write(version: Path, manifest: Manifest) -> None:
+    """Writes the manifest into a version's folder."""
+    path = version / PLACE
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(manifest.model_dump_json(indent=2), encoding="utf-8")

@@ -1,0 +1,35 @@
+"""One change to a recipe's artifacts and versions at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from components.errors import MillraceError
+from pipeline.environment import Environment
+
+
+@contextmanager
+def held(name: str, environment: Environment) -> Iterator[None]:
+    """Holds a recipe's lock; the operating system frees it when this process ends, however it ends.
+
+    Raises:
+        MillraceError: Another run of the recipe is going on.
+    """
+    folder = environment.pipeline_root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip()
+            raise MillraceError(
+                f"another run of {name} is going on (process {holder}).", "Wait for its end, or stop it."
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
