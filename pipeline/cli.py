@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 
 import click
@@ -12,8 +11,9 @@ from rich.console import Console
 from components.errors import MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
-from pipeline import local, nodes, outcome, predict_command, progress, recipe, rollback_command, why, worker
-from pipeline.command_line import (
+from pipeline import local, nodes, outcome, progress, recipe, why, worker
+from pipeline.commands import deploy, predict, rollback, serve
+from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
     EXIT_INTERRUPTED,
@@ -25,9 +25,6 @@ from pipeline.command_line import (
     reports_errors,
     shell_line,
 )
-
-# TensorFlow Serving's image opens it there.
-REST_PORT = 8501
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -115,55 +112,6 @@ def _next_commands(recipe_name: str, environment_name: str, result: outcome.Resu
     return [("Inspect", inspect), ("Serve", shell_line("serve", recipe_name, *where))]
 
 
-@main.command(
-    context_settings={"ignore_unknown_options": True, "help_option_names": []},
-    options_metavar="[--env NAME]",
-)
-@ENVIRONMENT_OPTION
-@click.argument("words", metavar="[RECIPE] [FLAGS]", nargs=-1, type=click.UNPROCESSED)
-@reports_errors
-def serve(environment_name: str, words: tuple[str, ...]) -> None:
-    """Serve a recipe's pushed models over REST and gRPC; takes TensorFlow Serving's flags."""
-    # The server's settings are light; it imports TensorFlow once its flags are right.
-    from serving import main as server
-
-    named = bool(words) and not words[0].startswith("-")
-    recipe_name, flags = (words[0], words[1:]) if named else (DEFAULT_RECIPE, words)
-    base_path = environments.load(environment_name).serving_root / recipe_name
-    if not set(flags) & {"-h", "--help"} and not base_path.exists():
-        run_it = shell_line("run", recipe_name, *environment_words(environment_name))
-        raise MillraceError(f"{recipe_name} has no pushed model: {base_path} does not exist.", f"Make one:  {run_it}")
-    ours = [f"--model_name={recipe_name}", f"--model_base_path={base_path}", f"--rest_api_port={REST_PORT}"]
-    server.main.main([*ours, *flags], prog_name=f"millrace serve {recipe_name}")
-
-
-@main.command()
-@RECIPE_ARGUMENT
-@SET_OPTION
-@ENVIRONMENT_OPTION
-@click.option("--output", type=click.Path(path_type=Path), help="A folder; serving/deploy/<recipe> unless given.")
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 with a diff where something differs.")
-@reports_errors
-def deploy(
-    recipe_name: str, overrides: tuple[str, ...], environment_name: str, output: Path | None, only_check: bool
-) -> None:
-    """Write what serves a recipe's pushed models with TensorFlow Serving: Docker, Kubernetes, KServe."""
-    # Its messages come with the server's package, which other commands do not need.
-    from pipeline import deploy_command
-
-    chosen = recipe.load(recipe_name, overrides)
-    folder = (output or deploy_command.default_output(recipe_name)).absolute()
-    sets = [part for override in overrides for part in ("--set", override)]
-    words = ["deploy", recipe_name, *sets, *environment_words(environment_name)]
-    files = deploy_command.texts(chosen, environments.load(environment_name), folder, shlex.join(["millrace", *words]))
-    if only_check:
-        deploy_command.check(files, folder, shell_line(*words, *(["--output", str(output)] if output else [])))
-    for path in [] if only_check else deploy_command.write(files, folder):
-        click.echo(outcome.shown(path))
-    for sentence in deploy_command.omissions(chosen):
-        click.echo(sentence, err=True)
-
-
 @main.command("why")
 @click.argument("node")
 @click.option("--recipe", "recipe_name", default=DEFAULT_RECIPE, show_default=True)
@@ -206,8 +154,8 @@ def _run_again(request: worker.Request) -> str:
     return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
 
 
-main.add_command(predict_command.predict)
-main.add_command(rollback_command.rollback)
+for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy):
+    main.add_command(command)
 
 if __name__ == "__main__":
     main()

@@ -29,8 +29,11 @@ HEAVY = {
     "tfx_bsl",
 }
 # The command line starts the server, asks it, and writes deployments; the InfraValidator tries a model in its code.
-USE_SERVING = {PROJECT / "pipeline" / name for name in ("cli.py", "deploy_command.py", "predict_command.py")} | {
-    PROJECT / "components" / "infra_validator" / "executor.py"
+USE_SERVING = {
+    PROJECT / "pipeline" / "commands" / "serve.py",
+    PROJECT / "pipeline" / "commands" / "predict" / "__init__.py",
+    PROJECT / "pipeline" / "deployments.py",
+    PROJECT / "components" / "infra_validator" / "executor.py",
 }
 # Loaded by the worker alone, which needs TFX anyway.
 MAY_LOAD_TFX = {"pipeline/dag.py", "pipeline/runner.py"}

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from components.errors import SettingsError
-from pipeline import cli, deploy_command, environment, recipe
+from pipeline import cli, deployments, environment, recipe
 
 Edit = Callable[[str, str, str], None]
 Millrace = Callable[..., Result]
@@ -36,9 +36,9 @@ def written(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["taxi", "cifar10"])
 def test_what_is_committed_is_what_the_recipe_says(name: str) -> None:
-    folder = deploy_command.default_output(name)
-    files = deploy_command.texts(recipe.load(name), environment.load("local"), folder, f"millrace deploy {name}")
-    deploy_command.check(files, folder, f"millrace deploy {name}")
+    folder = deployments.default_output(name)
+    files = deployments.texts(recipe.load(name), environment.load("local"), folder, f"millrace deploy {name}")
+    deployments.check(files, folder, f"millrace deploy {name}")
     assert written(folder) == sorted(files)
 
 

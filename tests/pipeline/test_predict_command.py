@@ -17,7 +17,8 @@ import tensorflow as tf
 import yaml
 from click.testing import CliRunner, Result
 
-from pipeline import cli, predict_command
+from pipeline import cli
+from pipeline.commands import predict as predict_command
 from pipeline.environment import Environment
 from serving.server import Server
 from serving.settings import ServerSettings

@@ -17,7 +17,8 @@ from components.errors import MillraceError
 from components.pusher import record, versions
 from components.pusher.manifest import Origin
 from metadata.store import Store
-from pipeline import cli, lock, rollback, rollback_command, serving_state
+from pipeline import cli, lock, rollback, serving_state
+from pipeline.commands import rollback as rollback_command
 from pipeline.environment import Environment
 
 NOW = 1_700_000_000
@@ -221,6 +222,6 @@ def test_the_list_tells_versions_sources_and_metrics(
 
 
 def test_a_rollback_imports_neither_tensorflow_nor_tfx() -> None:
-    code = "import sys, pipeline.rollback_command as _; print({'tensorflow', 'tfx', 'apache_beam'} & set(sys.modules))"
+    code = "import sys, pipeline.commands.rollback as _; print({'tensorflow', 'tfx', 'apache_beam'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

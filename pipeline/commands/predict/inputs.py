@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from components.errors import BadRowError, DataError
-from pipeline.predict_columns import Column, bad_value, place
+from pipeline.commands.predict.columns import Column, bad_value, place
 
 STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from components.errors import DataError, MillraceError, SettingsError
-from pipeline import checks, predict_inputs, predict_output, recipe
-from pipeline.command_line import (
+from pipeline import checks, recipe
+from pipeline.commands.line import (
     ENVIRONMENT_OPTION,
     RECIPE_ARGUMENT,
     environment_words,
     reports_errors,
     shell_line,
 )
-from pipeline.predict_columns import Column, tensors
+from pipeline.commands.predict import inputs, output
+from pipeline.commands.predict.columns import Column, tensors
 
 if TYPE_CHECKING:
     from serving.client import Client, ClientError, Connection, Signature
@@ -145,7 +146,7 @@ def _run(asked: Asked, client: Client) -> None:
         for _ in islice(_rows(asked, signature, columns, note=_note), asked.rows):
             pass
     form = asked.output or ("table" if sys.stdout.isatty() else "csv" if asked.csv_file else "json")
-    write = predict_output.writer(form)
+    write = output.writer(form)
     note = _note if asked.csv_file == "-" else _silent
     empty = True
     for batch in _batches(islice(_rows(asked, signature, columns, note), asked.rows)):
@@ -198,12 +199,12 @@ def _schema(asked: Asked) -> list[Any]:
 def _rows(asked: Asked, signature: Signature, columns: list[Column], note: Any) -> Iterator[dict[str, Any]]:
     ignored = {*asked.ignore, *(feature.name for feature in _schema(asked))}
     if asked.csv_file is not None:
-        yield from predict_inputs.from_csv(asked.csv_file, columns, ignored, note)
+        yield from inputs.from_csv(asked.csv_file, columns, ignored, note)
     elif asked.json_text is not None:
-        yield from predict_inputs.from_json(asked.json_text, columns, ignored)
+        yield from inputs.from_json(asked.json_text, columns, ignored)
     elif asked.examples_file is not None:
         name = next(iter(signature.inputs))
-        yield from ({name: example} for example in predict_inputs.from_tfrecord(asked.examples_file))
+        yield from ({name: example} for example in inputs.from_tfrecord(asked.examples_file))
 
 
 def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:

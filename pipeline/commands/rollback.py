@@ -11,7 +11,7 @@ from metadata.store import Store
 from pipeline import environment as environments
 from pipeline import history, outcome, recipe
 from pipeline import rollback as rollbacks
-from pipeline.command_line import (
+from pipeline.commands.line import (
     ENVIRONMENT_OPTION,
     RECIPE_ARGUMENT,
     environment_words,

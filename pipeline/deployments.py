@@ -1,4 +1,4 @@
-"""`millrace deploy`: a recipe's serving settings, written as what Docker, Kubernetes and KServe read."""
+"""A recipe's serving settings, written as what Docker, Kubernetes and KServe read."""
 
 from __future__ import annotations
 
