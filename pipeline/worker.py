@@ -73,6 +73,8 @@ def main(request_path: str) -> None:
 
 
 def _run(request: Request) -> None:
+    # TFX imports Kubernetes' client, and that, where it is installed, a validator of manifests that takes a second.
+    sys.modules["kubernetes_validate"] = None  # type: ignore[assignment]
     # Imported here, for the request module above is also the light process's.
     from absl import logging
     from tfx.dsl.compiler import constants

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from serving import source, tensors
+from serving import records, source, tensors
 from serving.errors import ServingError
 from serving.servable import Servable, Signature, TensorSpec
 from serving.settings import ModelConfig
@@ -48,7 +48,7 @@ def _recorded(servable: Servable, model: ModelConfig, signature: str) -> dict[st
     path = source.aspired(model).get(servable.version)
     if path is None or not (path / WARM_UP_FILE).exists():
         return None
-    for record in tf.data.TFRecordDataset(str(path / WARM_UP_FILE)).as_numpy_iterator():
+    for record in records.read(path / WARM_UP_FILE):
         asked = PredictionLog.FromString(record).predict_log.request
         if asked.inputs and (asked.model_spec.signature_name or DEFAULT_SIGNATURE) == signature:
             return _first_row(asked)

@@ -17,6 +17,7 @@ from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
+from serving import records
 from serving.errors import Code, ServingError, from_tensorflow
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def replay(servable: Servable, path: Path) -> int:
 
 def _records(file: Path) -> Iterator[bytes]:
     try:
-        yield from tf.data.TFRecordDataset(str(file)).as_numpy_iterator()
+        yield from records.read(file)
     except tf.errors.OpError as error:
         refusal = from_tensorflow(error)
         raise ServingError(refusal.code, f"Failed to read warmup records from {file}: {refusal.message}") from error

@@ -65,15 +65,6 @@ def target() -> Target | None:
     return _target.get()
 
 
-def read(path: str) -> list[PredictionLog]:
-    """The sample in a file, in the order of the rows' digests.
-
-    Raises:
-        tf.errors.OpError: The file is not there or broken.
-    """
-    return [PredictionLog.FromString(record) for record in tf.data.TFRecordDataset(path).as_numpy_iterator()]
-
-
 class Sample(beam.PTransform):
     """Hands batches on as they are, and writes a sample of their rows on the way.
 

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from components.infra_validator.comparison import TOLERANCES, Difference, Tolera
 from components.infra_validator.settings import REPORT_FILE, InfraValidatorSettings
 from components.pusher import manifest
 from components.trainer import card
-from serving import in_process
+from serving import in_process, records
 
 NOT_BLESSED = "the Evaluator did not bless the model"
 LOAD_SECONDS = 600.0
@@ -50,13 +51,18 @@ class Executor(base_executor.BaseExecutor):
         evaluation = artifact_utils.get_single_uri(input_dict["evaluation"])
         model = Path(path_utils.serving_model_path(artifact_utils.get_single_uri(input_dict["model"])))
         blessing.set_string_custom_property(manifest.MODEL_DIGEST_PROPERTY, manifest.digest(manifest.files_of(model)))
-        rows = sample.read(str(Path(evaluation, sample.SAMPLE_FILE)))[: settings.requests] if settings.requests else []
+        rows = _sampled(Path(evaluation, sample.SAMPLE_FILE), settings.requests)
         if settings.requests and not rows:
             raise DataError(
                 f"{evaluation} holds no predictions to compare the served ones with.",
                 "Give the split `eval` rows (data.splits), or set infra_validator.requests to 0.",
             )
         _note(blessing, validated(exec_properties["name"], model, rows))
+
+
+def _sampled(file: Path, number: int) -> list[PredictionLog]:
+    """The first so many of the Evaluator's predictions, in the order of their rows' digests."""
+    return [PredictionLog.FromString(record) for record in islice(records.read(file), number)] if number else []
 
 
 def validated(name: str, model: Path, rows: Sequence[PredictionLog]) -> dict[str, Any]:

@@ -12,8 +12,10 @@ import pytest
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.proto import config_pb2
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from components.evaluation import extractors, sample
+from serving import records
 
 ROWS = [f"row {number}".encode() for number in range(10)]
 CHOSEN = sorted(ROWS, key=lambda row: hashlib.sha256(row).digest())[:3]
@@ -35,7 +37,7 @@ def kept(batches: list[dict[str, Any]], model: str | None, folder: Path) -> list
     assert target is not None
     with beam.Pipeline() as pipeline:
         _ = pipeline | beam.Create(batches) | sample.Sample(target, model)
-    logs = [log.predict_log for log in sample.read(str(folder / sample.SAMPLE_FILE))]
+    logs = [log.predict_log for log in map(PredictionLog.FromString, records.read(folder / sample.SAMPLE_FILE))]
     assert {log.request.model_spec.signature_name for log in logs} == {"serving_default"}
     return [
         (log.request.inputs["examples"].string_val[0], {n: tf.make_ndarray(t) for n, t in log.response.outputs.items()})
