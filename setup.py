@@ -35,6 +35,7 @@ REQUIREMENTS = [
     "aiohttp>=3.14,<4",
     "grpcio",
     "orjson",
+    "uvloop",
     # Its clients: connections that are kept, and retries.
     "urllib3>=2,<3",
     "tenacity>=9,<10",

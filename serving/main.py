@@ -76,8 +76,14 @@ def _run(settings: ServerSettings) -> None:
     gc.freeze()
     for line in greeting.lines(server):
         click.echo(line)
-    server.wait()
-    click.echo("Stopped: every request in flight was answered.")
+    if server.wait():
+        click.echo("Stopped: every request in flight was answered.")
+        return
+    _complain(f"some requests were not answered within {settings.drain_timeout_seconds:g} seconds of being stopped")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Python waits at its end for every thread of a pool, and one that computes for ever cannot be stopped.
+    os._exit(EXIT_ERROR)
 
 
 def _flag(name: str, field: Any, help_text: str) -> click.Option:

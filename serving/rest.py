@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import uvloop
 from aiohttp import web
 
 from serving import access, rest_api
@@ -80,7 +81,7 @@ class RestServer:
         self._quick_paths: set[str] = set()
         self._in_pool = 0
         self._pool = ThreadPoolExecutor(answering_threads(settings), thread_name_prefix="rest")
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rest", daemon=True)
         self._runner: web.ServerRunner | None = None
 

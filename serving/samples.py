@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from serving import records, source, tensors
 from serving.errors import ServingError
 from serving.servable import Servable, Signature, TensorSpec
 from serving.settings import ModelConfig
+from serving.warm_up import REQUESTS
 
 DEFAULT_SIGNATURE = "serving_default"
-WARM_UP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_BYTES = 2**20
 
 
@@ -46,9 +45,9 @@ def request(servable: Servable, model: ModelConfig) -> dict[str, Any]:
 def _recorded(servable: Servable, model: ModelConfig, signature: str) -> dict[str, Any] | None:
     """The first row of the first recorded predict request for the signature."""
     path = source.aspired(model).get(servable.version)
-    if path is None or not (path / WARM_UP_FILE).exists():
+    if path is None or not (path / REQUESTS).exists():
         return None
-    for record in records.read(path / WARM_UP_FILE):
+    for record in records.read(path / REQUESTS):
         asked = PredictionLog.FromString(record).predict_log.request
         if asked.inputs and (asked.model_spec.signature_name or DEFAULT_SIGNATURE) == signature:
             return _first_row(asked)

@@ -88,21 +88,24 @@ class Server:
         """Asks the server to stop; `wait` does it. Safe to call from a signal handler."""
         self._stop.set()
 
-    def wait(self) -> None:
-        """Returns when the server was asked to stop, has answered what was in flight and has unloaded its models."""
+    def wait(self) -> bool:
+        """Drains the server once it was asked to stop; see `drain`."""
         self._stop.wait()
-        self.drain()
+        return self.drain()
 
-    def drain(self) -> None:
-        """Takes no more requests, answers those in flight (for `drain_timeout_seconds` at most), unloads the models."""
+    def drain(self) -> bool:
+        """Takes no more requests, answers those in flight (for `drain_timeout_seconds` at most), unloads the models.
+
+        Returns:
+            Whether all were answered; otherwise threads may be left that compute still.
+        """
         self._stop.set()
         patience = self.settings.drain_timeout_seconds
         wait_for_grpc = self._grpc.stop(patience)
         if self._rest is not None:
             self._rest.stop()
         wait_for_grpc()
-        if not self.manager.stop(patience):
-            log.warning("Some requests were not answered within %g seconds.", patience)
+        return self.manager.stop(patience)
 
     def stop_on_signals(self) -> None:
         """Makes SIGTERM and SIGINT stop the server; a second one ends the process at once."""

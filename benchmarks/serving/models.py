@@ -12,8 +12,10 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from serving import servable
+from serving.warm_up import REQUESTS
 
 INPUTS = 16
 WARM_UP_RUNS = 200
@@ -32,10 +34,22 @@ def write(path: str, widths: Sequence[int], keras_path: str | None = None) -> st
     layers = [tf_keras.layers.Dense(width, activation="relu") for width in widths]
     model = tf_keras.Sequential([tf_keras.Input([INPUTS]), *layers, tf_keras.layers.Dense(1)])
     tf.saved_model.save(model, path)
+    _write_warm_up(Path(path))
     if keras_path is not None:
         model.save(keras_path)
     [name] = tf.saved_model.load(path).signatures[SIGNATURE].structured_input_signature[1]
     return str(name)
+
+
+def _write_warm_up(path: Path) -> None:
+    """Writes one warm-up request of zeros, as the pipeline's Trainer writes some of real rows."""
+    [name] = tf.saved_model.load(str(path)).signatures[SIGNATURE].structured_input_signature[1]
+    log = PredictionLog()
+    log.predict_log.request.inputs[name].CopyFrom(tf.make_tensor_proto(np.zeros([1, INPUTS], np.float32)))
+    file = path / REQUESTS
+    file.parent.mkdir(exist_ok=True)
+    with tf.io.TFRecordWriter(str(file)) as writer:
+        writer.write(log.SerializeToString())
 
 
 def write_request(path: str, model: str, name: str, row: Sequence[float]) -> None:

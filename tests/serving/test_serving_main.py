@@ -11,8 +11,10 @@ from pathlib import Path
 import arithmetic_model
 import grpc
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner, Result
 from server_helpers import HOST, free_port
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from pipeline.recipe import PROJECT_ROOT
 from serving import main as command
@@ -57,18 +59,23 @@ def test_a_boolean_is_written_as_tensorflow_has_it(
     assert seen[0].enable_model_warmup is expected
 
 
-def test_the_process_says_where_it_serves_and_ends_with_0_after_sigterm(tmp_path: Path) -> None:
-    arithmetic_model.save(tmp_path / "arithmetic")
-    port = free_port()
-    flags = [f"--port={port}", "--model_name=arithmetic", f"--model_base_path={tmp_path / 'arithmetic'}"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "serving.main", *flags],
+def started(port: int, name: str, base_path: Path, *flags: str) -> subprocess.Popen[str]:
+    """A server in a process of its own."""
+    model = [f"--model_name={name}", f"--model_base_path={base_path}"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "serving.main", f"--port={port}", *model, *flags],
         cwd=PROJECT_ROOT,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def test_the_process_says_where_it_serves_and_ends_with_0_after_sigterm(tmp_path: Path) -> None:
+    arithmetic_model.save(tmp_path / "arithmetic")
+    port = free_port()
+    process = started(port, "arithmetic", tmp_path / "arithmetic")
     assert process.stdout is not None
     try:
         assert process.stdout.readline() == f"Serving    arithmetic, version 1, from {tmp_path / 'arithmetic'}\n"
@@ -83,3 +90,28 @@ def test_the_process_says_where_it_serves_and_ends_with_0_after_sigterm(tmp_path
     assert process.returncode == 0
     assert "Traceback" not in err
     assert "Loaded arithmetic version 1" in err
+
+
+def test_a_computation_without_end_does_not_keep_the_process(saved_models: Path, tmp_path: Path) -> None:
+    (tmp_path / "1").symlink_to(saved_models / "slow")
+    port = free_port()
+    process = started(port, "slow", tmp_path, "--drain_timeout_seconds=0.5")
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline().startswith("Serving    slow, version 1")
+        request = predict_pb2.PredictRequest(model_spec={"name": "slow"})
+        with grpc.insecure_channel(f"{HOST}:{port}") as channel:
+            call = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict
+            for steps in (3, 10**15):
+                request.inputs["n"].CopyFrom(tf.make_tensor_proto(steps, tf.int64))
+                answer = call.future(request)
+                if steps == 3:
+                    assert list(answer.result(timeout=30).outputs["counted"].int64_val) == [3]
+            with pytest.raises(grpc.FutureTimeoutError):
+                answer.result(timeout=0.5)
+            process.send_signal(signal.SIGTERM)
+            err = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+    assert "error: some requests were not answered within 0.5 seconds of being stopped\n" in err
+    assert process.returncode == 1
