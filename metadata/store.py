@@ -5,69 +5,19 @@ The names are ML Metadata's and TFX's: a run is a context of type `pipeline_run`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+from typing_extensions import Self
+
+from metadata.records import ArtifactRecord, NodeRun, artifact_record, node_run
+
+__all__ = ["NODE_CONTEXT", "PIPELINE_CONTEXT", "RUN_CONTEXT", "ArtifactRecord", "NodeRun", "Store"]
 
 RUN_CONTEXT = "pipeline_run"
 NODE_CONTEXT = "node"
 PIPELINE_CONTEXT = "pipeline"
-
-
-@dataclass(frozen=True)
-class ArtifactRecord:
-    """An artifact of a node run.
-
-    Attributes:
-        id: ML Metadata's id.
-        type: The artifact type's name, such as `Model`.
-        uri: Where the artifact lies.
-        state: ML Metadata's state name, such as `LIVE`.
-        properties: Properties and custom properties together.
-        created: Milliseconds since 1970.
-    """
-
-    id: int
-    type: str
-    uri: str
-    state: str
-    properties: dict[str, Any]
-    created: int
-
-
-@dataclass(frozen=True)
-class NodeRun:
-    """One execution of a node in a run.
-
-    Attributes:
-        id: ML Metadata's execution id.
-        node: The node's id in the pipeline.
-        state: ML Metadata's state name: NEW, RUNNING, COMPLETE, FAILED, CACHED or CANCELED.
-        started: Milliseconds since 1970.
-        updated: Milliseconds since 1970; the end, once the state is final.
-        properties: Execution properties by name.
-    """
-
-    id: int
-    node: str
-    state: str
-    started: int
-    updated: int
-    properties: dict[str, Any] = field(repr=False)
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether the outputs of this execution can be trusted."""
-        return self.state in {"COMPLETE", "CACHED"}
-
-    @property
-    def seconds(self) -> float:
-        """From the start to the last update."""
-        return (self.updated - self.started) / 1000
 
 
 class Store:
@@ -77,7 +27,7 @@ class Store:
         self._store = mlmd.MetadataStore(connection)
 
     @classmethod
-    def open_sqlite(cls, path: Path) -> Store | None:
+    def open_sqlite(cls, path: Path) -> Self | None:
         """The store in an SQLite file, or None while there is none yet."""
         if not path.exists() or path.stat().st_size == 0:
             return None
@@ -102,7 +52,7 @@ class Store:
             return {}
         executions = self._store.get_executions_by_context(context.id)
         nodes = self._nodes_of(pipeline)
-        found = [_node_run(execution, nodes[execution.id]) for execution in executions if execution.id in nodes]
+        found = [node_run(execution, nodes[execution.id]) for execution in executions if execution.id in nodes]
         return {record.node: record for record in sorted(found, key=lambda record: record.id)}
 
     def history(self, pipeline: str, node: str) -> list[NodeRun]:
@@ -111,7 +61,7 @@ class Store:
         if context is None:
             return []
         executions = self._store.get_executions_by_context(context.id)
-        return sorted((_node_run(execution, node) for execution in executions), key=lambda record: -record.id)
+        return sorted((node_run(execution, node) for execution in executions), key=lambda record: -record.id)
 
     def inputs(self, execution_id: int) -> dict[str, list[ArtifactRecord]]:
         """The input artifacts of an execution by input name."""
@@ -154,31 +104,5 @@ class Store:
         found: dict[str, list[ArtifactRecord]] = {}
         for event in events:
             if event.artifact_id in artifacts:
-                found.setdefault(event.path.steps[0].key, []).append(_artifact_record(artifacts[event.artifact_id]))
+                found.setdefault(event.path.steps[0].key, []).append(artifact_record(artifacts[event.artifact_id]))
         return found
-
-
-def _node_run(execution: mlmd_pb2.Execution, node: str) -> NodeRun:
-    return NodeRun(
-        id=execution.id,
-        node=node,
-        state=mlmd_pb2.Execution.State.Name(execution.last_known_state),
-        started=execution.create_time_since_epoch,
-        updated=execution.last_update_time_since_epoch,
-        properties=_values(execution.properties.items()) | _values(execution.custom_properties.items()),
-    )
-
-
-def _artifact_record(artifact: mlmd_pb2.Artifact) -> ArtifactRecord:
-    return ArtifactRecord(
-        id=artifact.id,
-        type=artifact.type,
-        uri=artifact.uri,
-        state=mlmd_pb2.Artifact.State.Name(artifact.state),
-        properties=_values(artifact.properties.items()) | _values(artifact.custom_properties.items()),
-        created=artifact.create_time_since_epoch,
-    )
-
-
-def _values(properties: Iterable[tuple[str, mlmd_pb2.Value]]) -> dict[str, Any]:
-    return {name: getattr(value, value.WhichOneof("value")) for name, value in properties if value.WhichOneof("value")}

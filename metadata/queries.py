@@ -1,0 +1,256 @@
+"""Whole pages of what happened: runs, artifacts, and what is deployed, each in a handful of queries.
+
+They go through ML Metadata's own API, which speaks to SQLite, MySQL and PostgreSQL alike and needs no driver beside it.
+A page asks for many ids at once, never for one row after the other; `python -m benchmarks.inspect_store` measures it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import PurePath
+
+import ml_metadata as mlmd
+from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+
+from metadata.records import (
+    ArtifactRecord,
+    Deployment,
+    MadeArtifact,
+    NodeRun,
+    Place,
+    RunRecord,
+    artifact_record,
+    node_run,
+)
+from metadata.store import NODE_CONTEXT, PIPELINE_CONTEXT, RUN_CONTEXT, Store
+
+PAGE = 25
+PUSHED_MODEL = "PushedModel"
+
+INPUTS = frozenset({mlmd_pb2.Event.INPUT, mlmd_pb2.Event.DECLARED_INPUT})
+OUTPUTS = frozenset({mlmd_pb2.Event.OUTPUT, mlmd_pb2.Event.DECLARED_OUTPUT})
+
+# ML Metadata follows associations from no more executions at a time, and says nothing where it leaves some out.
+MOST_STARTING_NODES = 100
+
+
+class Queries(Store):
+    """A metadata store opened for reading, with whole pages as answers."""
+
+    def all_run_ids(self) -> list[str]:
+        """The ids of all runs of all pipelines, newest first."""
+        runs = self._store.get_contexts_by_type(RUN_CONTEXT)
+        return [context.name for context in sorted(runs, key=lambda context: -int(context.id))]
+
+    def runs(self, pipeline: str | None = None, limit: int = PAGE, before: int | None = None) -> list[RunRecord]:
+        """A page of runs, newest first.
+
+        Args:
+            pipeline: Only those of this pipeline.
+            limit: At most so many.
+            before: Only those with a lower `number`: the last one's of the page before.
+        """
+        conditions = [f"type = '{RUN_CONTEXT}'"]
+        if pipeline is not None:
+            parent = self._context(PIPELINE_CONTEXT, pipeline)
+            if parent is None:
+                return []
+            conditions.append(f"parent_contexts_p.id = {parent.id}")
+        if before is not None:
+            conditions.append(f"id < {before}")
+        return self._runs(self._store.get_contexts(_newest(limit, conditions)))
+
+    def run(self, run_id: str) -> RunRecord | None:
+        """A run by its id, or None."""
+        context = self._context(RUN_CONTEXT, run_id)
+        return None if context is None else self._runs([context])[0]
+
+    def artifact_types(self) -> list[str]:
+        """The names of the artifact types that the store knows, sorted; without ML Metadata's own base types."""
+        names = (found.name for found in self._store.get_artifact_types())
+        return sorted(name for name in names if not name.startswith("mlmd."))
+
+    def artifacts(
+        self, type_name: str | None = None, limit: int = PAGE, before: int | None = None
+    ) -> list[MadeArtifact]:
+        """A page of artifacts, newest first.
+
+        Args:
+            type_name: Only those of this type.
+            limit: At most so many.
+            before: Only those with a lower id.
+        """
+        if type_name is not None and type_name not in self.artifact_types():
+            return []
+        conditions = [] if type_name is None else [f"type = '{type_name}'"]
+        if before is not None:
+            conditions.append(f"id < {before}")
+        return self._made([artifact_record(a) for a in self._store.get_artifacts(_newest(limit, conditions))])
+
+    def artifacts_by_id(self, ids: Iterable[int]) -> list[MadeArtifact]:
+        """The artifacts that there are of these ids, by id."""
+        found = self._store.get_artifacts_by_id(sorted(set(ids)))
+        return self._made(sorted(map(artifact_record, found), key=lambda artifact: artifact.id))
+
+    def artifacts_at(self, location: str) -> list[MadeArtifact]:
+        """The artifacts that lie in a folder, or that were pushed to it, newest first."""
+        found = {artifact.id: artifact_record(artifact) for artifact in self._store.get_artifacts_by_uri(location)}
+        found |= {a.id: a for a in self._pushed() if a.properties["pushed_destination"] == location}
+        return self._made([found[number] for number in sorted(found, reverse=True)])
+
+    def deployed(self) -> list[Deployment]:
+        """What each serving folder serves, by folder: the highest version that was pushed or rolled back to."""
+        newest: dict[str, ArtifactRecord] = {}
+        for artifact in self._pushed():
+            folder = str(PurePath(artifact.properties["pushed_destination"]).parent)
+            if folder not in newest or _version(newest[folder]) < _version(artifact):
+                newest[folder] = artifact
+        made = {entry.artifact.id: entry.place for entry in self._made(list(newest.values()))}
+        return [_deployment(folder, pushed, made[pushed.id]) for folder, pushed in sorted(newest.items())]
+
+    def outputs_of(self, executions: Iterable[int]) -> dict[int, dict[str, list[ArtifactRecord]]]:
+        """The output artifacts of several executions, by execution and output name."""
+        events = [e for found in self.events_of(executions).values() for e in found if e.type in OUTPUTS]
+        ids = {event.artifact_id for event in events}
+        artifacts = {a.id: artifact_record(a) for a in self._store.get_artifacts_by_id(ids)} if ids else {}
+        named: dict[int, dict[str, list[ArtifactRecord]]] = {}
+        for event in events:
+            if event.artifact_id in artifacts:
+                by_name = named.setdefault(event.execution_id, {})
+                by_name.setdefault(event.path.steps[0].key, []).append(artifacts[event.artifact_id])
+        return named
+
+    def node_runs_by_id(self, executions: Iterable[int]) -> dict[int, tuple[NodeRun, Place]]:
+        """Executions by id, each with what it is a run of."""
+        ids = sorted(set(executions))
+        places = self._places(ids)
+        found = self._store.get_executions_by_id(ids) if ids else []
+        return {e.id: (node_run(e, places[e.id].node), places[e.id]) for e in found if e.id in places}
+
+    def producers(self, artifacts: Iterable[int]) -> dict[int, int]:
+        """The ids of the executions that first put out these artifacts, by artifact id."""
+        found: dict[int, int] = {}
+        ids = sorted(set(artifacts))
+        for event in self._store.get_events_by_artifact_ids(ids) if ids else []:
+            if event.type in OUTPUTS:
+                execution = int(event.execution_id)
+                found[event.artifact_id] = min(found.get(event.artifact_id, execution), execution)
+        return found
+
+    def takers(self, artifacts: Iterable[int]) -> set[int]:
+        """The ids of the executions that took one of these artifacts and did something with it: no cached ones."""
+        ids = sorted(set(artifacts))
+        events = self._store.get_events_by_artifact_ids(ids) if ids else []
+        executions = {int(event.execution_id) for event in events if event.type in INPUTS}
+        found = self._store.get_executions_by_id(executions) if executions else []
+        return {int(e.id) for e in found if e.last_known_state != mlmd_pb2.Execution.CACHED}
+
+    def events_of(self, executions: Iterable[int]) -> dict[int, list[mlmd_pb2.Event]]:
+        """The input and output events of executions, by execution."""
+        ids = sorted(set(executions))
+        found: dict[int, list[mlmd_pb2.Event]] = {execution: [] for execution in ids}
+        for event in self._store.get_events_by_execution_ids(ids) if ids else []:
+            if event.type in INPUTS | OUTPUTS:
+                found[event.execution_id].append(event)
+        return found
+
+    def _pushed(self) -> list[ArtifactRecord]:
+        """Every version that was ever pushed, newest first."""
+        conditions = [f"type = '{PUSHED_MODEL}'", "custom_properties.pushed.int_value = 1"]
+        return [artifact_record(artifact) for artifact in self._store.get_artifacts(_newest(None, conditions))]
+
+    def _runs(self, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
+        if not contexts:
+            return []
+        wanted = ", ".join(str(context.id) for context in contexts)
+        executions = self._store.get_executions(mlmd.ListOptions(filter_query=f"contexts_r.id IN ({wanted})"))
+        places = self._places([execution.id for execution in executions])
+        nodes: dict[str, dict[str, NodeRun]] = {}
+        for execution in sorted(executions, key=lambda execution: int(execution.id)):
+            place = places.get(execution.id)
+            if place is None or place.run is None:
+                continue
+            by_node = nodes.setdefault(place.run, {})
+            # A node that ran again comes where its last run began.
+            by_node.pop(place.node, None)
+            by_node[place.node] = node_run(execution, place.node)
+        pushed = self._pushed_versions(nodes)
+        return [
+            RunRecord(
+                number=context.id,
+                id=context.name,
+                pipeline=self._pipeline_of(context, places),
+                started=context.create_time_since_epoch,
+                nodes=tuple(nodes.get(context.name, {}).values()),
+                pushed_version=pushed.get(context.name),
+            )
+            for context in contexts
+        ]
+
+    def _pipeline_of(self, run: mlmd_pb2.Context, places: dict[int, Place]) -> str:
+        known = next((place.pipeline for place in places.values() if place.run == run.name), None)
+        if known is not None:
+            return known
+        parents = self._store.get_parent_contexts_by_context(run.id)
+        return next((str(parent.name) for parent in parents if parent.type == PIPELINE_CONTEXT), "")
+
+    def _pushed_versions(self, nodes: dict[str, dict[str, NodeRun]]) -> dict[str, str]:
+        pushers = {by_node["Pusher"].id: run for run, by_node in nodes.items() if "Pusher" in by_node}
+        found: dict[str, str] = {}
+        for execution, outputs in self.outputs_of(pushers).items():
+            for artifact in (a for artifacts in outputs.values() for a in artifacts):
+                if artifact.properties.get("pushed"):
+                    found[pushers[execution]] = str(artifact.properties["pushed_version"])
+        return found
+
+    def _made(self, artifacts: Sequence[ArtifactRecord]) -> list[MadeArtifact]:
+        producers = self.producers(artifact.id for artifact in artifacts)
+        places = self._places(sorted(set(producers.values())))
+        return [
+            MadeArtifact(artifact, execution, places.get(execution) if execution is not None else None)
+            for artifact in artifacts
+            for execution in [producers.get(artifact.id)]
+        ]
+
+    def _places(self, executions: Sequence[int]) -> dict[int, Place]:
+        """What executions belong to, by id; a hundred of them a query."""
+        names: dict[int, dict[str, str]] = {}
+        remaining = iter(executions)
+        while batch := list(islice(remaining, MOST_STARTING_NODES)):
+            options = mlmd_pb2.LineageSubgraphQueryOptions(max_num_hops=0)
+            options.starting_executions.filter_query = f"id IN ({', '.join(map(str, batch))})"
+            graph = self._store.get_lineage_subgraph(options, ["associations", "contexts"])
+            contexts = {context.id: context for context in graph.contexts}
+            for association in graph.associations:
+                context = contexts[association.context_id]
+                names.setdefault(association.execution_id, {})[context.type] = context.name
+        return {execution: _place(by_type) for execution, by_type in names.items() if NODE_CONTEXT in by_type}
+
+
+def _newest(limit: int | None, conditions: Sequence[str]) -> mlmd.ListOptions:
+    return mlmd.ListOptions(
+        limit=limit, order_by=mlmd.OrderByField.ID, is_asc=False, filter_query=" AND ".join(conditions) or None
+    )
+
+
+def _place(names: dict[str, str]) -> Place:
+    pipeline, _, node = names[NODE_CONTEXT].partition(".")
+    return Place(names.get(PIPELINE_CONTEXT, pipeline), names.get(RUN_CONTEXT), node)
+
+
+def _version(pushed: ArtifactRecord) -> int:
+    return int(pushed.properties["pushed_version"])
+
+
+def _deployment(folder: str, pushed: ArtifactRecord, made: Place | None) -> Deployment:
+    properties = pushed.properties
+    restored = properties.get("restored_version")
+    return Deployment(
+        folder=folder,
+        version=str(properties["pushed_version"]),
+        pushed=pushed,
+        made=made,
+        model=properties.get("current_model_id"),
+        restored=None if restored is None else str(restored),
+    )
