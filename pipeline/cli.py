@@ -12,7 +12,7 @@ from components.errors import MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
 from pipeline import local, nodes, outcome, progress, recipe, why, worker
-from pipeline.commands import deploy, predict, rollback, serve
+from pipeline.commands import deploy, lineage, predict, rollback, runs, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -154,7 +154,9 @@ def _run_again(request: worker.Request) -> str:
     return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
 
 
-for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy):
+INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage)
+
+for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -1,0 +1,183 @@
+"""`millrace runs`, `millrace status` and `millrace artifacts`: what happened."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from components.errors import MillraceError
+from metadata.queries import PAGE, Queries
+from metadata.records import MadeArtifact, NodeRun, RunRecord
+from pipeline import environment as environments
+from pipeline import nodes, outcome, progress
+from pipeline.commands import found
+from pipeline.commands.found import JSON_OPTION
+from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
+
+SECONDS_BETWEEN_LOOKS = 1.0
+STATES = progress.STATES | {"NEW": "starting"}
+STYLES = progress.STYLES | {"starting": "dim"}
+LIMIT_OPTION = click.option(
+    "--limit", type=click.IntRange(min=1), default=PAGE, show_default=True, help="At most so many."
+)
+
+
+@click.command()
+@click.argument("recipe_name", metavar="[RECIPE]", required=False)
+@LIMIT_OPTION
+@JSON_OPTION
+@ENVIRONMENT_OPTION
+@reports_errors
+def runs(recipe_name: str | None, limit: int, as_json: bool, environment_name: str) -> None:
+    """List the runs, newest first, and what is deployed."""
+    store = found.opened(environment_name)
+    page = store.runs(recipe_name, limit)
+    served = {deployment.version: deployment for deployment in store.deployed()}
+    if as_json:
+        found.print_json([run_values(run) | {"deployed": run.pushed_version in served} for run in page])
+        return
+    headings = ("Run", "Recipe", "Started", "Time", "State", "Ran", "Cached", "Failed", "Pushed", "")
+    made = found.table("Runs", headings, right=("Time", "Ran", "Cached", "Failed"))
+    for run in page:
+        values = run_values(run)
+        state = values["state"]
+        numbers = [str(values[name]) for name in ("ran", "cached", "failed")]
+        deployed = Text("deployed", style="bold green") if run.pushed_version in served else ""
+        lasted = "" if values["seconds"] is None else f"{values['seconds']:.1f} s"
+        started = found.local_time(run.started)
+        styled = Text(state, style=STYLES[state])
+        made.add_row(run.id, run.pipeline, started, lasted, styled, *numbers, run.pushed_version or "", deployed)
+    found.show(made)
+    for deployment in served.values():
+        if deployment.restored:
+            click.echo(
+                f"Deployed   {outcome.shown(deployment.folder)}: version {deployment.version}, "
+                f"a rollback to {deployment.restored}"
+            )
+
+
+def run_values(run: RunRecord) -> dict[str, Any]:
+    """A run as JSON; nodes that do no work of their own are not counted."""
+    counted = [node for node in run.nodes if node.node not in progress.QUIET_NODES]
+    return {
+        "run": run.id,
+        "recipe": run.pipeline,
+        "state": STATES[run.state],
+        "started": found.iso_time(run.started),
+        "ended": found.iso_time(run.ended),
+        "seconds": None if run.ended is None else (run.ended - run.started) / found.MILLISECONDS,
+        "ran": sum(node.state == "COMPLETE" for node in counted),
+        "cached": sum(node.state == "CACHED" for node in counted),
+        "failed": sum(node.state == "FAILED" for node in counted),
+        "pushed_version": run.pushed_version,
+    }
+
+
+@click.command()
+@click.argument("run_id", metavar="[RUN]", required=False, shell_complete=found.complete_runs)
+@click.option("--follow", is_flag=True, help="Go on until the run ends.")
+@JSON_OPTION
+@ENVIRONMENT_OPTION
+@reports_errors
+def status(run_id: str | None, follow: bool, as_json: bool, environment_name: str) -> None:
+    """Show the nodes of RUN, or of the latest run, with state and time."""
+    store = found.opened(environment_name)
+    run = found.run_of(store, run_id)
+    if follow and not as_json:
+        run = _follow(environment_name, run)
+    elif follow:
+        while run.ended is None:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            run = found.run_of(found.opened(environment_name), run.id)
+    if as_json:
+        found.print_json(run_values(run) | {"nodes": [_node_values(node) for node in run.nodes]})
+        return
+    state = STATES[run.state]
+    made = found.table(f"{run.id}: {state}", ("Node", "State", "Time", "Started"), right=("Time",))
+    for node in _ordered(run):
+        word = progress.state_of(node)
+        started = found.local_time(node.started)
+        lasted = f"{node.seconds:.1f} s" if node.state not in {"NEW", "RUNNING", "CACHED"} else ""
+        made.add_row(node.node, Text(word, style=progress.STYLES[word]), lasted, started)
+    found.show(made)
+
+
+def _follow(environment_name: str, run: RunRecord) -> RunRecord:
+    folder = environments.load(environment_name).log_root / run.id
+    with progress.View(Console(), run.id, nodes.NODES) as view:
+        while True:
+            view.update({node.node: node for node in run.nodes}, folder)
+            if run.ended is not None:
+                return run
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            run = found.run_of(found.opened(environment_name), run.id)
+
+
+def _ordered(run: RunRecord) -> list[NodeRun]:
+    order = {name: index for index, name in enumerate(nodes.NODES)}
+    return sorted(run.nodes, key=lambda node: order.get(node.node, len(order)))
+
+
+def _node_values(node: NodeRun) -> dict[str, Any]:
+    ended = None if node.state in {"NEW", "RUNNING"} else node.updated
+    return {
+        "node": node.node,
+        "execution": node.id,
+        "state": progress.state_of(node),
+        "started": found.iso_time(node.started),
+        "ended": found.iso_time(ended),
+        "seconds": None if ended is None else node.seconds,
+    }
+
+
+@click.command()
+@click.argument("type_name", metavar="[TYPE]", required=False, shell_complete=found.complete_types)
+@LIMIT_OPTION
+@JSON_OPTION
+@ENVIRONMENT_OPTION
+@reports_errors
+def artifacts(type_name: str | None, limit: int, as_json: bool, environment_name: str) -> None:
+    """List the artifacts, newest first, with what made them and their properties."""
+    store = found.opened(environment_name)
+    _check_type(store, type_name)
+    page = store.artifacts(type_name, limit)
+    if as_json:
+        found.print_json([artifact_values(made) for made in page])
+        return
+    shown = found.table("Artifacts", ("Id", "Type", "Made", "Run", "Node", "Where"), right=("Id",))
+    for made in page:
+        record, place = made.artifact, made.place
+        where = outcome.shown(record.uri)
+        run, node = (place.run or "", place.node) if place else ("", "")
+        shown.add_row(str(record.id), record.type, found.local_time(record.created), run, node, where)
+    found.show(shown)
+
+
+def _check_type(store: Queries, type_name: str | None) -> None:
+    known = store.artifact_types()
+    if type_name is not None and type_name not in known:
+        by_lower = {name.lower(): name for name in known}
+        near = difflib.get_close_matches(type_name.lower(), by_lower, n=1)
+        hint = f"Did you mean {by_lower[near[0]]}?" if near else f"There are: {', '.join(known)}."
+        raise MillraceError(f"no artifacts of type {type_name!r}. {hint}")
+
+
+def artifact_values(made: MadeArtifact) -> dict[str, Any]:
+    """An artifact as JSON."""
+    record, place = made.artifact, made.place
+    return {
+        "id": record.id,
+        "type": record.type,
+        "uri": record.uri,
+        "state": record.state,
+        "created": found.iso_time(record.created),
+        "execution": made.execution,
+        "run": place.run if place else None,
+        "node": place.node if place else None,
+        "properties": record.properties,
+    }
