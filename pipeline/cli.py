@@ -12,7 +12,7 @@ from components.errors import MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
 from pipeline import local, nodes, outcome, progress, recipe, why, worker
-from pipeline.commands import deploy, lineage, predict, rollback, runs, serve
+from pipeline.commands import deploy, diff, lineage, predict, rollback, runs, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -154,7 +154,7 @@ def _run_again(request: worker.Request) -> str:
     return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
 
 
-INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage)
+INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff)
 
 for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import click
+from rich.markup import escape
 from rich.tree import Tree
 
 from metadata import lineage as lineages
@@ -48,7 +49,7 @@ def _grow(branch: Tree, traced: Lineage, artifact: int, seen: set[int]) -> None:
         grown = branch.add(f"{step.place.node} of {step.place.run or 'no run'}")
         if traced.direction == "up":
             for line in _made_with(step):
-                grown.add(line, style="dim")
+                grown.add(escape(line), style="dim")
         named = step.inputs if traced.direction == "up" else step.outputs
         for name, ids in named.items():
             for number in (number for number in ids if number in traced.artifacts):
@@ -61,7 +62,7 @@ def _grow(branch: Tree, traced: Lineage, artifact: int, seen: set[int]) -> None:
 
 
 def _name(artifact: ArtifactRecord) -> str:
-    return f"{artifact.type} {artifact.id}  {outcome.shown(artifact.uri)}"
+    return escape(f"{artifact.type} {artifact.id}  {outcome.shown(artifact.uri)}")
 
 
 def _fingerprint(step: Step) -> Fingerprint | None:

@@ -37,9 +37,9 @@ def runs(recipe_name: str | None, limit: int, as_json: bool, environment_name: s
     """List the runs, newest first, and what is deployed."""
     store = found.opened(environment_name)
     page = store.runs(recipe_name, limit)
-    served = {deployment.version: deployment for deployment in store.deployed()}
+    served = {(d.made.pipeline, d.version): d for d in store.deployed() if d.made}
     if as_json:
-        found.print_json([run_values(run) | {"deployed": run.pushed_version in served} for run in page])
+        found.print_json([run_values(run) | {"deployed": (run.pipeline, run.pushed_version) in served} for run in page])
         return
     headings = ("Run", "Recipe", "Started", "Time", "State", "Ran", "Cached", "Failed", "Pushed", "")
     made = found.table("Runs", headings, right=("Time", "Ran", "Cached", "Failed"))
@@ -47,7 +47,7 @@ def runs(recipe_name: str | None, limit: int, as_json: bool, environment_name: s
         values = run_values(run)
         state = values["state"]
         numbers = [str(values[name]) for name in ("ran", "cached", "failed")]
-        deployed = Text("deployed", style="bold green") if run.pushed_version in served else ""
+        deployed = Text("deployed", style="bold green") if (run.pipeline, run.pushed_version) in served else ""
         lasted = "" if values["seconds"] is None else f"{values['seconds']:.1f} s"
         started = found.local_time(run.started)
         styled = Text(state, style=STYLES[state])

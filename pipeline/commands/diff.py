@@ -1,0 +1,60 @@
+"""`millrace diff`: what changed from one run to another."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+from rich.text import Text
+
+from pipeline import differences
+from pipeline.commands import found
+from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
+from pipeline.differences import Change
+
+LONGEST = 60
+
+
+@click.command()
+@click.argument("before", shell_complete=found.complete_runs)
+@click.argument("after", shell_complete=found.complete_runs)
+@found.JSON_OPTION
+@ENVIRONMENT_OPTION
+@reports_errors
+def diff(before: str, after: str, as_json: bool, environment_name: str) -> None:
+    """Show what changed from run BEFORE to run AFTER: settings, code, packages, data, schema, metrics."""
+    store = found.opened(environment_name)
+    changed = differences.between(store, found.run_of(store, before), found.run_of(store, after))
+    if as_json:
+        found.print_json({"before": before, "after": after} | asdict(changed))
+        return
+    sections = {
+        "Settings": changed.settings,
+        "Code": changed.code,
+        "Packages": changed.packages,
+        "Data": changed.data,
+        "Metrics": changed.metrics,
+    }
+    for title, changes in sections.items():
+        if changes:
+            _show(title, changes)
+    if changed.schema:
+        click.secho("Schema", bold=True)
+        click.echo("\n".join(changed.schema))
+    if not changed.schema and not any(sections.values()):
+        click.echo(f"Nothing differs between {before} and {after}.")
+
+
+def _show(title: str, changes: list[Change]) -> None:
+    made = found.table(title, ("", "Before", "After"), right=("Before", "After") if title == "Metrics" else ())
+    for change in changes:
+        made.add_row(Text(change.name), Text(_shown(change.before)), Text(_shown(change.after)))
+    found.show(made)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
