@@ -23,6 +23,9 @@ from pipeline.commands.line import DEFAULT_ENVIRONMENT, DEFAULT_RECIPE, environm
 WIDEST = 200
 MILLISECONDS = 1000
 
+BUSY = (mlmd.errors.FailedPreconditionError, mlmd.errors.AbortedError, mlmd.errors.NotFoundError)
+"""What ML Metadata raises while another process makes the store, or holds it longer than the client tries."""
+
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -30,9 +33,13 @@ def opened(environment_name: str) -> Queries:
     """The environment's metadata store.
 
     Raises:
-        MillraceError: There is none yet.
+        MillraceError: There is none yet, or another process is making it.
     """
-    store = Queries.open_sqlite(environments.load(environment_name).metadata_path)
+    path = environments.load(environment_name).metadata_path
+    try:
+        store = Queries.open_sqlite(path)
+    except BUSY as error:
+        raise MillraceError(f"{path} cannot be read now: {error}", "A run may be making it; try again.") from error
     if store is None:
         run_it = shell_line("run", DEFAULT_RECIPE, *environment_words(environment_name))
         raise MillraceError("nothing has run yet: there is no metadata store.", f"Make one:  {run_it}")
@@ -91,7 +98,7 @@ def _for_completion(context: click.Context) -> Queries | None:
     name = context.params.get("environment_name") or DEFAULT_ENVIRONMENT
     try:
         return Queries.open_sqlite(environments.load(name).metadata_path)
-    except (MillraceError, mlmd.errors.FailedPreconditionError, mlmd.errors.AbortedError):
+    except (MillraceError, *BUSY):
         # A message would land in the middle of the line that is being typed; the command itself tells it.
         return None
 

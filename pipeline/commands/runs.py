@@ -93,7 +93,7 @@ def status(run_id: str | None, follow: bool, as_json: bool, environment_name: st
     elif follow:
         while run.ended is None:
             time.sleep(SECONDS_BETWEEN_LOOKS)
-            run = found.run_of(found.opened(environment_name), run.id)
+            run = _again(environment_name, run)
     if as_json:
         found.print_json(run_values(run) | {"nodes": [_node_values(node) for node in run.nodes]})
         return
@@ -115,7 +115,17 @@ def _follow(environment_name: str, run: RunRecord) -> RunRecord:
             if run.ended is not None:
                 return run
             time.sleep(SECONDS_BETWEEN_LOOKS)
-            run = found.run_of(found.opened(environment_name), run.id)
+            run = _again(environment_name, run)
+
+
+def _again(environment_name: str, run: RunRecord) -> RunRecord:
+    """The run as it is now; as it was, where the store is busy at this look."""
+    try:
+        return found.opened(environment_name).run(run.id) or run
+    except (MillraceError, *found.BUSY) as error:
+        if not isinstance(error.__cause__ if isinstance(error, MillraceError) else error, found.BUSY):
+            raise
+        return run
 
 
 def _ordered(run: RunRecord) -> list[NodeRun]:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+import ml_metadata as mlmd
 import pytest
 from click.testing import CliRunner
 from store_builder import StoreBuilder
 
+from metadata.queries import Queries
+from metadata.records import NodeRun, RunRecord
 from pipeline import cli
 from pipeline.commands import found
 from pipeline.environment import Environment
@@ -193,6 +196,35 @@ def test_before_the_first_run_they_name_the_command_that_makes_the_store(env: st
     output = said(env, *words, code=1)
     assert "nothing has run yet: there is no metadata store." in output
     assert f"run taxi --env {env}" in output
+
+
+def test_a_store_that_is_being_made_says_so(env: str, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(_path: Path) -> None:
+        raise mlmd.errors.FailedPreconditionError("no such table: MLMDEnv")
+
+    monkeypatch.setattr(Queries, "open_sqlite", busy)
+    output = said(env, "runs", code=1)
+    assert "cannot be read now: no such table: MLMDEnv" in output
+    assert "A run may be making it; try again." in output
+
+
+def test_following_goes_on_where_the_store_is_busy_at_a_look(
+    env: str, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder.run("small-1")
+    builder.node("Trainer", "RUNNING")
+    looks: list[str] = []
+
+    def run(_store: Queries, run_id: str) -> RunRecord:
+        looks.append(run_id)
+        if len(looks) == 1:
+            raise mlmd.errors.AbortedError("database is locked")
+        return RunRecord(1, run_id, "small", 0, (NodeRun(1, "Trainer", "COMPLETE", 0, 2_000, {}),), None)
+
+    monkeypatch.setattr(Queries, "run", run)
+    monkeypatch.setattr("pipeline.commands.runs.time.sleep", lambda _seconds: None)
+    assert "small-1: done" in said(env, "status", "--follow")
+    assert looks == ["small-1", "small-1"]
 
 
 def test_ids_complete_in_the_shell(env: str, store: dict[str, int], tmp_path: Path) -> None:
