@@ -33,3 +33,16 @@ def held(name: str, environment: Environment) -> Iterator[None]:
         lock.write(str(os.getpid()))
         lock.flush()
         yield
+
+
+def is_held(name: str, environment: Environment) -> bool:
+    """Whether a run or a rollback of the recipe is going on in some process of this machine."""
+    path = environment.pipeline_root / name / ".lock"
+    if not path.exists():
+        return False
+    with path.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -14,7 +14,7 @@ from components.errors import MillraceError
 from metadata.queries import PAGE, Queries
 from metadata.records import MadeArtifact, NodeRun, RunRecord
 from pipeline import environment as environments
-from pipeline import nodes, outcome, progress
+from pipeline import lock, nodes, outcome, progress
 from pipeline.commands import found
 from pipeline.commands.found import JSON_OPTION
 from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
@@ -91,7 +91,7 @@ def status(run_id: str | None, follow: bool, as_json: bool, environment_name: st
     if follow and not as_json:
         run = _follow(environment_name, run)
     elif follow:
-        while run.ended is None:
+        while _goes_on(environment_name, run):
             time.sleep(SECONDS_BETWEEN_LOOKS)
             run = _again(environment_name, run)
     if as_json:
@@ -112,10 +112,18 @@ def _follow(environment_name: str, run: RunRecord) -> RunRecord:
     with progress.View(Console(), run.id, nodes.NODES) as view:
         while True:
             view.update({node.node: node for node in run.nodes}, folder)
-            if run.ended is not None:
+            if not _goes_on(environment_name, run):
                 return run
             time.sleep(SECONDS_BETWEEN_LOOKS)
             run = _again(environment_name, run)
+
+
+def _goes_on(environment_name: str, run: RunRecord) -> bool:
+    """Between two nodes nothing runs, as at the end; only the lock tells these apart."""
+    if run.ended is None:
+        return True
+    newest = found.opened(environment_name).run_ids(run.pipeline)[:1]
+    return newest == [run.id] and lock.is_held(run.pipeline, environments.load(environment_name))
 
 
 def _again(environment_name: str, run: RunRecord) -> RunRecord:

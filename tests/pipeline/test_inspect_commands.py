@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from store_builder import StoreBuilder
 
 from metadata.queries import Queries
 from metadata.records import NodeRun, RunRecord
-from pipeline import cli
+from pipeline import cli, lock
 from pipeline.commands import found
 from pipeline.environment import Environment
 from pipeline.fingerprint import Fingerprint
@@ -126,6 +127,24 @@ def test_following_a_run_ends_with_it(env: str, builder: StoreBuilder, monkeypat
         ["Trainer", "failed"],
     ]
     assert "small-1: failed" in output
+
+
+def test_following_does_not_take_the_pause_between_two_nodes_for_the_end(
+    env: str, places: Environment, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder.run("small-1")
+    builder.node("ExampleGen")
+    running = ExitStack()
+    running.enter_context(lock.held("small", places))
+
+    def passes(_seconds: float) -> None:
+        builder.node("Trainer")
+        running.close()
+
+    monkeypatch.setattr("pipeline.commands.runs.time.sleep", passes)
+    output = said(env, "status", "--follow")
+    assert [line.split()[:2] for line in output.splitlines()[1:3]] == [["ExampleGen", "done"], ["Trainer", "done"]]
+    assert not lock.is_held("small", places)
 
 
 def test_artifacts_by_type(env: str, store: dict[str, int]) -> None:
