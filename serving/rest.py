@@ -15,7 +15,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import uvloop
 from aiohttp import web
@@ -194,23 +194,23 @@ class RestServer:
             raise ServingError(Code.UNAVAILABLE, "The server has too many requests waiting; try again later.")
         self._in_pool += 1
         waiting: asyncio.Future[Answer] = self._loop.create_future()
-
-        def work() -> None:
-            answer = self._api.answer(method, path, body, deadline)
-            self._loop.call_soon_threadsafe(self._finish, waiting, answer)
-
         # What waits in a batch cannot be given up: its thread goes on waiting, its client does not.
         timer = self._loop.call_later(deadline - time.monotonic() + GRACE_SECONDS, _give_up, waiting)
-        self._pool.submit(work)
+        work = self._pool.submit(self._api.answer, method, path, body, deadline)
+        work.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._finish, waiting, done))
         try:
             return await waiting
         finally:
             timer.cancel()
 
-    def _finish(self, waiting: asyncio.Future[Answer], answer: Answer) -> None:
+    def _finish(self, waiting: asyncio.Future[Answer], work: Future[Answer]) -> None:
         self._in_pool -= 1
-        if not waiting.done():
-            waiting.set_result(answer)
+        if waiting.done():
+            return
+        if (error := work.exception()) is not None:
+            waiting.set_exception(error)
+        else:
+            waiting.set_result(work.result())
 
     async def _body(self, request: web.BaseRequest, deadline: float) -> bytes:
         if not request.body_exists:
