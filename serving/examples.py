@@ -12,7 +12,7 @@ from tensorflow_serving.apis.input_pb2 import Input
 from tensorflow_serving.apis.regression_pb2 import RegressionResult
 
 from serving import json_output
-from serving.json_codec import Document, invalid, is_b64, kind, show, text_bytes
+from serving.json_values import Document, invalid, is_b64, kind, show, text_bytes
 
 INT64_MAX = 2**63 - 1
 

@@ -15,7 +15,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import uvloop
 from aiohttp import web
@@ -193,16 +193,24 @@ class RestServer:
         if self._in_pool >= self._settings.max_concurrent_requests:
             raise ServingError(Code.UNAVAILABLE, "The server has too many requests waiting; try again later.")
         self._in_pool += 1
-        work = self._loop.run_in_executor(self._pool, self._api.answer, method, path, body, deadline)
-        work.add_done_callback(self._left_pool)
+        waiting: asyncio.Future[Answer] = self._loop.create_future()
         # What waits in a batch cannot be given up: its thread goes on waiting, its client does not.
-        done, _ = await asyncio.wait({work}, timeout=deadline - time.monotonic() + GRACE_SECONDS)
-        if not done:
-            raise ServingError(Code.DEADLINE_EXCEEDED, "The request waited longer than its deadline.")
-        return work.result()
+        timer = self._loop.call_later(deadline - time.monotonic() + GRACE_SECONDS, _give_up, waiting)
+        work = self._pool.submit(self._api.answer, method, path, body, deadline)
+        work.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._finish, waiting, done))
+        try:
+            return await waiting
+        finally:
+            timer.cancel()
 
-    def _left_pool(self, _: asyncio.Future[Answer]) -> None:
+    def _finish(self, waiting: asyncio.Future[Answer], work: Future[Answer]) -> None:
         self._in_pool -= 1
+        if waiting.done():
+            return
+        if (error := work.exception()) is not None:
+            waiting.set_exception(error)
+        else:
+            waiting.set_result(work.result())
 
     async def _body(self, request: web.BaseRequest, deadline: float) -> bytes:
         if not request.body_exists:
@@ -245,3 +253,8 @@ def _inflate(body: bytes, limit: int) -> bytes:
     if inflater.unused_data:
         raise ServingError(Code.INVALID_ARGUMENT, "The body is not gzip: more follows after its end")
     return inflated
+
+
+def _give_up(waiting: asyncio.Future[Answer]) -> None:
+    if not waiting.done():
+        waiting.set_exception(ServingError(Code.DEADLINE_EXCEEDED, "The request waited longer than its deadline."))

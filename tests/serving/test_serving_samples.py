@@ -13,6 +13,7 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from serving import samples, servable
 from serving.settings import ModelConfig
+from serving.warm_up import REQUESTS
 
 FEATURES = {"fare": tf.io.FixedLenFeature([], tf.float32), "company": tf.io.FixedLenFeature([], tf.string, "")}
 
@@ -44,8 +45,8 @@ def save(tmp_path: Path) -> Callable[..., ModelConfig]:
             request = PredictRequest()
             request.inputs["examples"].CopyFrom(tf.make_tensor_proto([recorded]))
             log = PredictionLog(predict_log={"request": request})
-            (path / samples.WARM_UP_FILE).parent.mkdir()
-            with tf.io.TFRecordWriter(str(path / samples.WARM_UP_FILE)) as writer:
+            (path / REQUESTS).parent.mkdir()
+            with tf.io.TFRecordWriter(str(path / REQUESTS)) as writer:
                 writer.write(log.SerializeToString())
         return ModelConfig("taxi", tmp_path / "taxi")
 
