@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -264,3 +265,14 @@ def test_they_do_not_import_tensorflow(env: str, store: dict[str, int]) -> None:
         "assert not {'tensorflow', 'tfx', 'apache_beam'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=Path(cli.__file__).parent.parent)
+
+
+def test_a_look_at_the_lock_keeps_no_run_from_beginning(places: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lock.held("small", places):
+        assert lock.is_held("small", places)
+    looking = (places.pipeline_root / "small" / ".lock").open()
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    monkeypatch.setattr(lock.time, "sleep", lambda _seconds: looking.close())
+    with lock.held("small", places):
+        assert looking.closed
+    assert not lock.is_held("small", places)
