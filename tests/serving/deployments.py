@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import jsonschema
 import kubernetes_validate
 import yaml
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
 from referencing import Registry, Resource
 
 from serving import deployment
@@ -25,6 +25,7 @@ PLAIN = Deployment(
     local_folder="../pushed/small",
     store=deployment.Store.parse("pvc://models"),
 )
+BATCHED = dataclasses.replace(PLAIN, batching=deployment.Batching(8, 0, 50, 2, (4, 8)))
 # Every setting differs from its default.
 WHOLE = Deployment(
     name="_Two_Words",
@@ -96,32 +97,3 @@ def check_inference_service(document: dict[str, Any]) -> None:
     definitions = json.loads((Path(kubernetes_validate.__file__).parent / file).read_text())
     registry: Registry[Any] = Resource.from_contents(definitions) @ Registry()
     jsonschema.Draft202012Validator(schema, registry=registry).validate(document)
-
-
-def parse_batching(text: str) -> Any:
-    """Reads a BatchingParameters, whose message tensorflow-serving-api does not ship.
-
-    Names and numbers are those of session_bundle_config.proto in TensorFlow Serving 2.16.1.
-    """
-    types = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="session_bundle_config.proto",
-        package="tensorflow.serving",
-        syntax="proto3",
-        dependency=["google/protobuf/wrappers.proto"],
-    )
-    message = file.message_type.add(name="BatchingParameters")
-    wrapped = {1: "max_batch_size", 2: "batch_timeout_micros", 3: "max_enqueued_batches", 4: "num_batch_threads"}
-    for number, name in wrapped.items():
-        kind = ".google.protobuf.Int64Value"
-        message.field.add(name=name, number=number, label=1, type=types.TYPE_MESSAGE, type_name=kind)
-    message.field.add(name="allowed_batch_sizes", number=6, label=3, type=types.TYPE_INT64)
-    message.field.add(name="pad_variable_length_inputs", number=7, label=1, type=types.TYPE_BOOL)
-    # A pool of its own: the server may know the message, from another file.
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
-    pool.Add(file)
-    prototype = message_factory.MessageFactory(pool).GetPrototype(
-        pool.FindMessageTypeByName("tensorflow.serving.BatchingParameters")
-    )
-    return text_format.Parse(text, prototype())

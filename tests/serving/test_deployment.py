@@ -18,7 +18,7 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from serving import deployment
 from serving.deployment import Deployment
-from serving.protos import MonitoringConfig
+from serving.protos import BatchingParameters, MonitoringConfig
 from serving.settings import ServerSettings
 
 S3 = dataclasses.replace(PLAIN, store=deployment.Store.parse("s3://bucket"))
@@ -84,7 +84,7 @@ def test_models_config_is_what_tensorflow_serving_reads() -> None:
 
 
 def test_batching_config_is_what_tensorflow_serving_reads() -> None:
-    message = deployments.parse_batching(deployments.texts(WHOLE)["batching.config"])
+    message = text_format.Parse(deployments.texts(WHOLE)["batching.config"], BatchingParameters())
     assert message.max_batch_size.value == 32
     assert message.batch_timeout_micros.value == 1000
     assert message.max_enqueued_batches.value == 50

@@ -12,7 +12,7 @@ from typing import Any
 import deployments
 import grpc
 import pytest
-from deployments import PLAIN
+from deployments import BATCHED, PLAIN
 from server_helpers import HOST, free_port
 
 from serving import deployment, protos
@@ -24,18 +24,20 @@ from serving.settings import ServerSettings
 CHECK_SECONDS = 20
 
 
-@pytest.fixture
-def server(push: Callable[..., Path], tmp_path: Path) -> Iterator[Server]:
+@pytest.fixture(params=[PLAIN, BATCHED], ids=["plain", "batched"])
+def server(request: pytest.FixtureRequest, push: Callable[..., Path], tmp_path: Path) -> Iterator[Server]:
     """Serves version 2 by compose.yaml's command line; only folders and ports are this machine's."""
     base_path = push(2, "half_plus_2").parent
-    texts = deployments.texts(PLAIN)
-    for name in (configs.MODELS, configs.MONITORING):
-        (tmp_path / name).write_text(texts[name].replace(PLAIN.folder, str(base_path)))
-    words = [word.replace(configs.FOLDER, str(tmp_path)) for word in deployments.compose_service(PLAIN)["command"]]
+    chosen = request.param
+    texts = deployments.texts(chosen)
+    for name in {configs.MODELS, configs.MONITORING, configs.BATCHING} & texts.keys():
+        (tmp_path / name).write_text(texts[name].replace(chosen.folder, str(base_path)))
+    words = [word.replace(configs.FOLDER, str(tmp_path)) for word in deployments.compose_service(chosen)["command"]]
     given = main.make_context("serve", words).params
     ports = {"port": free_port(), "rest_api_port": free_port()}
     server = Server(ServerSettings(**(given | ports)))
     server.start()
+    assert server.settings.enable_batching is (chosen is BATCHED)
     yield server
     server.drain()
 
