@@ -83,7 +83,10 @@ class Call:
         except ServingError as refusal:
             error = refusal
         except asyncio.CancelledError:
-            error = ServingError(Code.CANCELLED, "the client did not wait for the answer")
+            # gRPC takes a call away at its deadline as it does when the client leaves.
+            left = context.time_remaining()
+            code = Code.CANCELLED if left is None or left > 0 else Code.DEADLINE_EXCEEDED
+            error = ServingError(code, "the client did not wait for the answer")
             raise
         except Exception:
             log.exception("Request %s failed", identity)

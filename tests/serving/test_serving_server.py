@@ -203,6 +203,10 @@ def test_a_deadline_ends_the_computation_too(saved_models: Path, tmp_path: Path)
         request.inputs["n"].CopyFrom(tf.make_tensor_proto(10**15, tf.int64))
         assert refusal(call, request, timeout=0.2)[0] is StatusCode.DEADLINE_EXCEEDED
         wait_until(lambda: server.metrics.request_count.value(("slow", "DEADLINE_EXCEEDED")) == 1)
+        left = call.future(request, timeout=3)
+        wait_until(lambda: server.metrics.in_flight.value(("GRPC",)) == 1)
+        left.cancel()
+        wait_until(lambda: server.metrics.request_count.value(("slow", "CANCELLED")) == 1)
 
 
 def test_a_surprise_reaches_the_log_and_not_the_client(
