@@ -85,6 +85,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10,<3.11",
     packages=find_packages(include=["pipeline*", "components*", "metadata*", "recipes*", "serving*"]),
+    package_data={"metadata.pages": ["templates/**/*.html", "static/*"]},
     install_requires=REQUIREMENTS,
     extras_require={"dev": DEVELOPMENT},
     entry_points={"console_scripts": ["millrace = pipeline.cli:main"]},
