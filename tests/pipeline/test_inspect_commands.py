@@ -25,6 +25,12 @@ from pipeline.fingerprint import Fingerprint
 
 
 @pytest.fixture
+def places(both_places: Environment) -> Environment:
+    """The commands answer alike, whatever holds the store."""
+    return both_places
+
+
+@pytest.fixture
 def env(places: Environment, tmp_path: Path) -> str:
     """An environment file of `places`."""
     path = tmp_path / "places.yaml"
@@ -219,10 +225,10 @@ def test_before_the_first_run_they_name_the_command_that_makes_the_store(env: st
 
 
 def test_a_store_that_is_being_made_says_so(env: str, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(_path: Path) -> None:
+    def busy(_connection: object) -> None:
         raise mlmd.errors.FailedPreconditionError("no such table: MLMDEnv")
 
-    monkeypatch.setattr(Queries, "open_sqlite", busy)
+    monkeypatch.setattr(Queries, "open", busy)
     output = said(env, "runs", code=1)
     assert "cannot be read now: no such table: MLMDEnv" in output
     assert "A run may be making it; try again." in output
