@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from metadata.contents import places, reading
 from metadata.contents.reading import Record
@@ -150,6 +150,13 @@ class Confusion(Record):
     labels: list[str]
     counts: list[list[int]]
     threshold: float | None = None
+
+    @model_validator(mode="after")
+    def _square(self) -> Confusion:
+        sizes = {len(self.counts), *(len(row) for row in self.counts)}
+        if sizes != {len(self.labels)}:
+            raise ValueError(f"expected as many rows and columns as labels, {len(self.labels)}; received {sizes}")
+        return self
 
 
 class Scores(Record):

@@ -11,7 +11,19 @@ from metadata.contents.reading import ContentError
 from metadata.pages import rendering
 from metadata.queries import Queries
 from metadata.records import RunRecord
-from metadata.report.sections import graph, summary
+from metadata.report.sections import (
+    evaluation,
+    graph,
+    lineage,
+    model_card,
+    serving,
+    settings,
+    slices,
+    summary,
+    training,
+    versions,
+    worst_examples,
+)
 from metadata.report.source import Source, Surroundings
 
 TEMPLATE = "run/run.html"
@@ -57,6 +69,15 @@ class Part:
 SECTIONS = (
     Section("summary", "Summary", summary.read),
     Section("graph", "Nodes", graph.read),
+    Section("training", "Training", training.read),
+    Section("evaluation", "Evaluation", evaluation.read),
+    Section("slices", "Slices", slices.read),
+    Section("worst-examples", "Worst examples", worst_examples.read),
+    Section("lineage", "Lineage", lineage.read),
+    Section("settings", "Settings", settings.read),
+    Section("versions", "Versions", versions.read),
+    Section("model-card", "Model card", model_card.read),
+    Section("serving", "Serve it, and go back", serving.read),
 )
 """All sections, in the order of the page."""
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from metadata import differences
-from metadata.contents import evaluation
+from metadata.contents import evaluation, training
 from metadata.fingerprints import Fingerprint
 from metadata.pages.rendering import Links
 from metadata.queries import Queries
@@ -98,6 +98,26 @@ class Source:
         """
         folder = self.folder("Evaluator", "evaluation")
         return None if folder is None else evaluation.summary(folder)
+
+    @cached_property
+    def insights(self) -> evaluation.Insights | None:
+        """A closer look at the model; None where the Evaluator left none.
+
+        Raises:
+            ContentError: Its file is broken.
+        """
+        folder = self.folder("Evaluator", "evaluation")
+        return None if folder is None else evaluation.insights(folder)
+
+    @cached_property
+    def card(self) -> training.Card | None:
+        """The card of the model; None where the Trainer did not come to its end.
+
+        Raises:
+            ContentError: It is missing or broken.
+        """
+        folder = self.folder("Trainer", "model")
+        return None if folder is None else training.card(folder)
 
     def before(self, node: str) -> Source | None:
         """The latest earlier run of the same pipeline in which this node succeeded."""
