@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from metadata import differences
-from metadata.contents import evaluation, training
+from metadata.contents import evaluation as evaluations
+from metadata.contents import training
 from metadata.fingerprints import Fingerprint
 from metadata.pages.rendering import Links
 from metadata.queries import Queries
@@ -90,24 +91,24 @@ class Source:
         return Source.of(self.store, found[0]) if found else None
 
     @cached_property
-    def evaluation(self) -> evaluation.Summary | None:
+    def evaluation(self) -> evaluations.Summary | None:
         """What the Evaluator found; None where it did not run to its end.
 
         Raises:
             ContentError: Its file is missing or broken.
         """
         folder = self.folder("Evaluator", "evaluation")
-        return None if folder is None else evaluation.summary(folder)
+        return None if folder is None else evaluations.summary(folder)
 
     @cached_property
-    def insights(self) -> evaluation.Insights | None:
+    def insights(self) -> evaluations.Insights | None:
         """A closer look at the model; None where the Evaluator left none.
 
         Raises:
             ContentError: Its file is broken.
         """
         folder = self.folder("Evaluator", "evaluation")
-        return None if folder is None else evaluation.insights(folder)
+        return None if folder is None else evaluations.insights(folder)
 
     @cached_property
     def card(self) -> training.Card | None:
