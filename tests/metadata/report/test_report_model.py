@@ -111,12 +111,12 @@ def test_the_confusion_matrix_has_truth_in_rows_and_shades_of_shares(scene: Scen
     scene.run("small-1")
     found = report("small-1")
     assert found.table("Confusion") == [
-        ["True \\ predicted", "0", "1", "Rows"],
+        ["", "0", "1", "Rows"],
         ["0", "2,900", "100", "3,000"],
         ["1", "250", "750", "1,000"],
     ]
     heat = [float(cell["data-heat"]) for cell in found.section("evaluation").select("td[data-heat]")]
-    assert heat == [0.9667, 0.0333, 0.25, 0.75]
+    assert heat == [0.967, 0.033, 0.25, 0.75]
     assert "from a score of 0.5 on" in found.text("evaluation")
 
 

@@ -115,7 +115,7 @@ def test_how_to_serve_it_and_how_the_server_took_it(scene: Scene, report: Report
     assert section.select_one("pre code").get_text() == "millrace serve small --env 'a b'"
     said = found.text("serving")
     assert said.startswith("Serve it, and go back It is served. Serve it millrace")
-    assert "It answers as it was evaluated : 20 rows, each over REST and gRPC, loaded and asked in 0.9 s." in said
+    assert "passed It answers as it was evaluated: 20 rows, each over REST and gRPC, loaded and asked in 0.9 s." in said
 
 
 def test_the_tflite_model_is_judged(scene: Scene, report: Report) -> None:
@@ -136,11 +136,11 @@ def test_the_tflite_model_is_judged(scene: Scene, report: Report) -> None:
     scene.run("small-1")
     scene.builder.node("TFLite", outputs={"tflite_model": scene.artifact("TFLiteModel", "lite", "small-1")})
     said = report("small-1").text("serving")
-    assert "Not pushed : its accuracy, 0.5000, is too low." in said
+    assert "Not pushed: its accuracy, 0.5000, is too low." in said
     assert "320,937 bytes; the SavedModel's variables are 1,193,640" in said
     assert "0.5000 on 573 rows; the SavedModel's is 0.9965" in said
     assert "probabilities differs by 0.0013 in the mean, 0.0400 at most" in said
     scene.files["lite"] = {"report.json": {"blessed": False, "refused": "the Evaluator did not bless the model"}}
     scene.run("small-2")
     scene.builder.node("TFLite", outputs={"tflite_model": scene.artifact("TFLiteModel", "lite", "small-2")})
-    assert "Not pushed : the Evaluator did not bless the model." in report("small-2").text("serving")
+    assert "Not pushed: the Evaluator did not bless the model." in report("small-2").text("serving")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from report_scene import GRAPH, Page, Scene
 
+from metadata.pages import rendering
 from metadata.pages.rendering import Links
 from metadata.queries import Queries
 from metadata.report import page
@@ -44,7 +45,7 @@ def test_a_whole_run_has_all_sections_in_order_and_a_table_of_contents(scene: Sc
 def test_it_stands_alone(scene: Scene, report: Report) -> None:
     scene.run("small-1")
     found = report("small-1")
-    assert not found.soup.find_all("link")
+    assert {link["href"].partition(":")[0] for link in found.soup.find_all("link")} == {"data"}
     assert not [script for script in found.soup.find_all("script") if script.get("src")]
     assert {image["src"].partition(":")[0] for image in found.soup.find_all("img")} == {"data"}
     assert all(link["href"].startswith("#") for link in found.soup.find_all("a"))
@@ -83,7 +84,7 @@ def test_a_missing_or_broken_file_costs_its_own_sections_alone(
     scene.run("small-1")
     found = report("small-1")
     assert found.sections == WHOLE
-    faults = {section["id"]: section.select_one(".fault") for section in found.soup.find_all("section")}
+    faults = {section["id"]: section.select_one(".error") for section in found.soup.find_all("section")}
     assert [name for name, fault in faults.items() if fault] == broken
     for name in broken:
         assert says in faults[name].get_text()
@@ -110,7 +111,8 @@ def test_names_and_values_are_text_and_never_html(scene: Scene, report: Report, 
     found = report(
         "small-1", log_folder=logs, served=evil, commands=((evil, evil),), recipe_text=evil, graph={evil: (), **GRAPH}
     )
-    assert len(found.soup.select("script:not([type='application/json'])")) == 1
+    code = [script.get_text() for script in found.soup.select("script:not([type='application/json'])")]
+    assert code == [(rendering.STATIC / name).read_text() for name in ("theme.js", "pages.js")]
     assert {image["src"][:5] for image in found.soup.find_all("img")} == {"data:"}
     assert found.charts("slices")[0]["rows"][0]["label"] == evil
     assert evil in found.section("serving").get_text()
