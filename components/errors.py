@@ -9,6 +9,7 @@
     ├── ExportError          a trained model cannot be written in the form that was asked for
     ├── PushError            a version cannot be written to the serving folder, or there is none to go back to
     ├── StoreError           the metadata store cannot be reached, or refuses us
+    ├── ClusterError         the cluster that schedules runs cannot be reached, or refuses us
     └── NodeError            a node failed; carries which node, where its log is and how to go on
 
 Exceptions of TFX, Beam and TensorFlow are translated into this tree where they reach us, and kept as `__cause__`.
@@ -65,6 +66,10 @@ class PushError(MillraceError):
 
 class StoreError(MillraceError):
     """The metadata store cannot be reached, or refuses us; a server's may come back."""
+
+
+class ClusterError(MillraceError):
+    """The cluster that schedules runs cannot be reached, or refuses us."""
 
 
 class NodeError(MillraceError):

@@ -12,6 +12,7 @@ from typing_extensions import Self
 from components.errors import SettingsError
 from components.settings import Settings
 from pipeline import yaml_settings
+from pipeline.kubeflow.settings import KubeflowSettings
 from pipeline.recipe import PROJECT_ROOT
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -113,6 +114,7 @@ class Environment(Settings):
       serving_root: Holds the pushed models, a folder a model and version.
       log_root: Holds the logs, a folder a run and a file a node.
       beam: Where the data work runs.
+      kubeflow: The cluster that schedules it, where there is one.
     """
 
     metadata_store: MetadataStoreSettings
@@ -120,6 +122,7 @@ class Environment(Settings):
     serving_root: Folder
     log_root: Folder
     beam: BeamSettings = BeamSettings()
+    kubeflow: KubeflowSettings | None = None
 
     @property
     def metadata_path(self) -> Path:

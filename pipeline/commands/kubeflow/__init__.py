@@ -1,0 +1,30 @@
+"""`millrace kubeflow …`: the pipeline scheduled on a cluster."""
+
+from __future__ import annotations
+
+import click
+
+from pipeline.commands.kubeflow import inside, runs, schedules, submission
+
+
+@click.group()
+def kubeflow() -> None:
+    """Schedule the pipeline on Kubeflow Pipelines: one container task a node."""
+
+
+for command in (
+    submission.compile_command,
+    submission.submit,
+    runs.status,
+    runs.logs,
+    runs.cancel,
+    schedules.schedule,
+    schedules.schedules,
+    schedules.pause,
+    schedules.resume,
+    schedules.delete,
+    inside.task,
+    inside.verdict,
+    inside.close,
+):
+    kubeflow.add_command(command)

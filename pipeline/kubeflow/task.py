@@ -1,0 +1,91 @@
+"""What a task's container runs around the command that does its work."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from components.errors import MillraceError, SettingsError
+from metadata.contents.reading import ContentError
+from pipeline import environment as environments
+from pipeline import reports, stores
+from pipeline.environment import Environment
+from pipeline.kubeflow import outputs, tasks
+from pipeline.kubeflow.outputs import ExecutorInput
+from pipeline.kubeflow.tasks import Work
+
+ATTEMPT_VARIABLE = "KFP_RETRY_INDEX"
+"""0 at a task's first attempt; Kubeflow Pipelines sets it from 2.17 on."""
+
+EXIT_AGAIN = 75
+"""Of the work: it may well succeed when it is tried again. sysexits.h calls it EX_TEMPFAIL."""
+
+
+def run(executor_input: str, command: Sequence[str]) -> int:
+    """Runs the command, and tells Kubeflow of what was made.
+
+    Args:
+        executor_input: The text that Kubeflow's launcher gives.
+        command: What `tasks.words` made; the settings that were given to the run follow it.
+
+    Returns:
+        The command's exit code.
+
+    Raises:
+        SettingsError: One of these is not what Kubeflow's launcher gives.
+    """
+    given = ExecutorInput.parse(executor_input)
+    work = tasks.parse(command)
+    environment = environments.load(work.environment)
+    given_up = environment.log_root / work.run / f"{work.task}.given_up.json"
+    if (before := _given_up(given_up)) is not None:
+        click.echo(f"Not tried again: it cannot help. The first attempt ended with exit code {before}.", err=True)
+        return before
+    code = subprocess.run([*command, *_settings(given)], check=False).returncode
+    if code == 0:
+        _tell(given, work, environment)
+    elif code > 0 and code != EXIT_AGAIN:
+        # Kubeflow knows no exit codes, and would try again whatever they say.
+        given_up.parent.mkdir(parents=True, exist_ok=True)
+        given_up.write_text(json.dumps({"exit_code": code}), encoding="utf-8")
+    return code
+
+
+def _given_up(path: Path) -> int | None:
+    """The exit code of an earlier attempt of this very task that cannot succeed when it is repeated."""
+    if int(os.environ.get(ATTEMPT_VARIABLE) or 0) == 0 or not path.exists():
+        return None
+    return int(json.loads(path.read_text(encoding="utf-8"))["exit_code"])
+
+
+def _settings(given: ExecutorInput) -> list[str]:
+    """The words for the run's parameters."""
+    listed: Any = given.parameters.get(tasks.SET_PARAMETER, [])
+    if not isinstance(listed, list) or not all(isinstance(override, str) for override in listed):
+        raise SettingsError(
+            f"the pipeline's parameter {tasks.SET_PARAMETER} is {listed!r}, expected a list of texts KEY=VALUE.",
+            'Write for example ["trainer.epochs=3"].',
+        )
+    span = given.parameters.get(tasks.SPAN_PARAMETER, "")
+    overrides = [*([f"data.span={span}"] if span else []), *listed]
+    return [word for override in overrides for word in ("--set", override)]
+
+
+def _tell(given: ExecutorInput, work: Work, environment: Environment) -> None:
+    """Tells Kubeflow what was made; the work is done, and no fault in telling what nobody waits for undoes it."""
+    try:
+        store = stores.opened(environment)
+        if store is None:
+            raise MillraceError("the metadata store is empty.")
+        found, parameters = outputs.collect(store, work, reports.path_of(environment, work.run))
+        outputs.write(given, found, parameters)
+    except (MillraceError, ContentError, OSError) as error:
+        if given.awaited:
+            raise
+        click.echo(f"Done, but Kubeflow's pages will not show what was made: {error}", err=True)

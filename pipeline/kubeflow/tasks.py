@@ -1,0 +1,237 @@
+"""The tasks of a recipe on Kubeflow Pipelines, as plain data: what runs, after what, with which outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from components.errors import SettingsError
+from pipeline import nodes
+from pipeline.environment import Environment
+from pipeline.kubeflow.settings import EXIT_TASK, VERDICT_TASK, KubeflowSettings, TaskSettings
+from pipeline.recipe import PROJECT_ROOT, Recipe
+
+RUN_PARAMETER = "run"
+SPAN_PARAMETER = "span"
+SET_PARAMETER = "set"
+
+OUTCOME = "outcome"
+"""The output parameter of the Pusher's task that says what became of the model."""
+
+PUSHED = "pushed"
+NOT_GOOD_ENOUGH = "not good enough"
+NOT_SERVED = "not served"
+"""A good model that a rollback has withdrawn, or the like."""
+
+NODE_LABEL = "millrace/node"
+
+REPORT = "report"
+METRICS = "metrics"
+CONFUSION = "confusion"
+
+ARTIFACTS: Mapping[str, Mapping[str, str]] = {
+    "ExampleGen": {"examples": "Dataset", "rejected_rows": "Dataset"},
+    "StatisticsGen": {"statistics": "Artifact"},
+    "SchemaGen": {"schema": "Artifact"},
+    "ExampleValidator": {"anomalies": "Artifact"},
+    "DataGate": {"verdict": "Artifact"},
+    "Transform": {"transform_graph": "Artifact", "transformed_examples": "Dataset"},
+    "Trainer": {"model": "Model", "model_run": "Artifact"},
+    nodes.BASELINE_NODE: {"model": "Model"},
+    "Evaluator": {"evaluation": "Artifact", "blessing": "Artifact"},
+    nodes.TFLITE_NODE: {"tflite_model": "Model"},
+    nodes.INFRA_NODE: {"blessing": "Artifact"},
+    nodes.PUSHER_NODE: {"pushed_model": "Model"},
+}
+"""By node, its outputs in the metadata store, and as which of Kubeflow's types they are shown."""
+
+SHOWN: Mapping[str, Mapping[str, str]] = {
+    "Evaluator": {METRICS: "Metrics", CONFUSION: "ClassificationMetrics"},
+    EXIT_TASK: {REPORT: "HTML"},
+}
+"""By task, what Kubeflow's pages draw besides."""
+
+WRAPPER = ("millrace", "kubeflow", "task", "--executor-input", "{{$}}", "--")
+"""What each command begins with: it runs the rest, and tells Kubeflow of what was made."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a task works on.
+
+    Attributes:
+        recipe: The recipe's name.
+        task: A node, or one of the tasks that Kubeflow has besides.
+        run: The run's name in the metadata store.
+        environment: An environment's name or file.
+    """
+
+    recipe: str
+    task: str
+    run: str
+    environment: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task.
+
+    Attributes:
+        name: A node, or one of the tasks that Kubeflow has besides.
+        command: What its container runs, with Kubeflow's placeholders.
+        upstream: The tasks that must have ended well before it starts.
+        artifacts: Its outputs in Kubeflow, with their types there.
+        parameters: Its output parameters.
+        settings: Its resources and the like.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    upstream: tuple[str, ...]
+    artifacts: Mapping[str, str]
+    parameters: tuple[str, ...]
+    settings: TaskSettings
+
+    @property
+    def key(self) -> str:
+        """The name that it has in Kubeflow, such as `example-gen`."""
+        return key(self.name)
+
+
+def key(name: str) -> str:
+    """A node's name as Kubeflow writes names: `ExampleGen` is `example-gen`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+def labels(recipe_name: str, name: str) -> dict[str, str]:
+    """The labels of a task's pods, by which their logs are found."""
+    return {"millrace/recipe": recipe_name, NODE_LABEL: name}
+
+
+def of(recipe: Recipe, environment: Environment, environment_name: str) -> list[Task]:
+    """The tasks of a recipe in an order in which they can run; the last two run on condition, and in the end.
+
+    Raises:
+        SettingsError: The environment is none that pods can share.
+    """
+    settings = check(environment, environment_name)
+    where = in_image(environment_name)
+    made = [
+        _task(recipe, node, where, settings, upstream, (OUTCOME,) if node == nodes.PUSHER_NODE else ())
+        for node, upstream in nodes.graph(recipe).items()
+    ]
+    verdict = _task(recipe, VERDICT_TASK, where, settings, (nodes.PUSHER_NODE,), ())
+    return [*made, verdict, _task(recipe, EXIT_TASK, where, settings, (), ())]
+
+
+def _task(
+    recipe: Recipe,
+    name: str,
+    environment_name: str,
+    settings: KubeflowSettings,
+    upstream: tuple[str, ...],
+    parameters: tuple[str, ...],
+) -> Task:
+    run = "{{$.inputs.parameters['" + RUN_PARAMETER + "']}}"
+    return Task(
+        name=name,
+        command=(*WRAPPER, *words(Work(recipe.name, name, run, environment_name))),
+        upstream=upstream,
+        artifacts={**ARTIFACTS.get(name, {}), **SHOWN.get(name, {})},
+        parameters=parameters,
+        settings=settings.task(name),
+    )
+
+
+VERBS = {VERDICT_TASK: ("millrace", "kubeflow", "verdict"), EXIT_TASK: ("millrace", "kubeflow", "close")}
+NODE_VERB = ("millrace", "node", "run")
+
+
+def words(work: Work) -> tuple[str, ...]:
+    """The command that does a task's work."""
+    what = VERBS.get(work.task)
+    begin = (*what, work.recipe) if what else (*NODE_VERB, work.recipe, work.task)
+    return (*begin, "--run", work.run, "--env", work.environment)
+
+
+def parse(command: Sequence[str]) -> Work:
+    """What a command that `words` made works on; the opposite of `words`.
+
+    Raises:
+        SettingsError: It is none of these.
+    """
+    begin, (run_option, run, environment_option, environment_name) = command[:-4], [*[""] * 4, *command][-4:]
+    if (run_option, environment_option) == ("--run", "--env"):
+        for task, verb in VERBS.items():
+            if tuple(begin[:-1]) == verb:
+                return Work(begin[-1], task, run, environment_name)
+        if tuple(begin[:-2]) == NODE_VERB:
+            return Work(begin[-2], begin[-1], run, environment_name)
+    expected = f"{' '.join(NODE_VERB)} RECIPE NODE --run RUN --env ENV"
+    raise SettingsError(f"received {' '.join(command)!r}, expected {expected!r}.")
+
+
+def check(environment: Environment, environment_name: str) -> KubeflowSettings:
+    """Checks that an environment can be shared by pods on several machines.
+
+    Returns:
+        Its `kubeflow` section.
+
+    Raises:
+        SettingsError: It cannot.
+    """
+    settings = environment.kubeflow
+    if settings is None:
+        raise SettingsError(
+            f"the environment {environment_name} has no section `kubeflow:`, which says where to schedule.",
+            "Use --env kubeflow, or write that section; see docs/kubeflow.md.",
+        )
+    store = environment.metadata_store
+    server = store.postgresql or store.mysql
+    if server is None:
+        raise SettingsError(
+            f"the environment {environment_name} has its metadata store in a file, {store.sqlite}, which pods on "
+            "several machines cannot share safely; expected postgresql or mysql.",
+            "Name a database under `metadata_store:`.",
+        )
+    given = {variable for secret in settings.secrets for variable in secret.variables}
+    if server.password_env and server.password_env not in given:
+        raise SettingsError(
+            f"the environment {environment_name} takes the store's password from {server.password_env}, which no "
+            f"secret under `kubeflow.secrets` sets; they set {', '.join(sorted(given)) or 'nothing'}.",
+            f"Add a secret with `variables: {{{server.password_env}: <the secret's key>}}`.",
+        )
+    _check_volumes(environment, environment_name, settings)
+    return settings
+
+
+def _check_volumes(environment: Environment, environment_name: str, settings: KubeflowSettings) -> None:
+    mounted = [Path(volume.path) for volume in settings.volumes]
+    for name in ("pipeline_root", "serving_root", "log_root"):
+        folder: Path = getattr(environment, name)
+        if not any(folder.is_relative_to(path) for path in mounted):
+            raise SettingsError(
+                f"the environment {environment_name} has {name} {folder}, which is on no volume that the pods mount "
+                f"({', '.join(map(str, mounted))}): what a task writes there ends with its pod.",
+                f"Give {name} a folder below one of `kubeflow.volumes`, or mount one there.",
+            )
+
+
+def in_image(environment_name: str) -> str:
+    """How the tasks name an environment: the image holds this project, and no file of this machine besides.
+
+    Raises:
+        SettingsError: It is a file outside the project.
+    """
+    path = Path(environment_name)
+    if path.suffix not in {".yaml", ".yml"}:
+        return environment_name
+    whole = path.absolute().resolve()
+    if not whole.is_relative_to(PROJECT_ROOT):
+        raise SettingsError(
+            f"{path} is not in the project, {PROJECT_ROOT}, and so not in the image that the tasks run.",
+            "Put it under environments/.",
+        )
+    return str(whole.relative_to(PROJECT_ROOT))

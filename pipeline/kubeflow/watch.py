@@ -1,0 +1,137 @@
+"""A run on Kubeflow as it goes on: the same table that a local run draws."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from components.errors import ClusterError
+from pipeline import progress
+from pipeline.kubeflow import tasks
+from pipeline.kubeflow.client import Client
+from pipeline.kubeflow.settings import VERDICT_TASK
+
+SECONDS_BETWEEN_LOOKS = 5.0
+PATIENCE = 12
+"""So many looks in a row may fail: the API may be away for a minute without ending anything."""
+
+ENDED = {"SUCCEEDED", "FAILED", "CANCELED", "SKIPPED"}
+WORDS = {
+    "PENDING": "waiting",
+    "RUNNING": "running",
+    "SUCCEEDED": "done",
+    "FAILED": "failed",
+    "CANCELING": "stopped",
+    "CANCELED": "stopped",
+    "SKIPPED": "skipped",
+}
+STYLES = {**progress.STYLES, "skipped": "dim"}
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """How far a task is.
+
+    Attributes:
+        name: The task.
+        state: In the words of a local run.
+        seconds: How long it has taken, or None while it waits.
+        error: What Kubeflow says of its failure.
+    """
+
+    name: str
+    state: str
+    seconds: float | None
+    error: str | None = None
+
+
+def states(run: Any, names: Sequence[str]) -> list[TaskState]:
+    """The states of a run's tasks, in the order of `names`."""
+    details = {
+        detail.display_name: detail for detail in (run.run_details.task_details if run.run_details else None) or ()
+    }
+    return [_state(name, details.get(tasks.key(name))) for name in names]
+
+
+def _state(name: str, detail: Any | None) -> TaskState:
+    if detail is None:
+        return TaskState(name, "waiting", None)
+    state = WORDS.get(detail.state or "", "waiting")
+    began, ended = detail.start_time or detail.create_time, detail.end_time
+    # What has not ended yet ends in 1970.
+    over = ended if ended and ended.year > 1970 else datetime.now(timezone.utc)
+    seconds = (over - began).total_seconds() if began and state != "waiting" else None
+    return TaskState(name, state, seconds, detail.error.message if detail.error else None)
+
+
+def not_good_enough(run: Any) -> bool:
+    """Whether a run ended well and pushed nothing, for the model was not good enough."""
+    (verdict,) = states(run, [VERDICT_TASK])
+    return verdict.state in ("done", "running", "failed")
+
+
+def shown_names(names: Sequence[str], run: Any) -> list[str]:
+    """The tasks that a table lists: what ran only on condition has no line where the condition was not met."""
+    return [name for name in names if name != VERDICT_TASK or not_good_enough(run)]
+
+
+def table(run: Any, names: Sequence[str]) -> Table:
+    """The tasks of a run."""
+    made = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("Task", "State", "Time"):
+        made.add_column(heading, justify="right" if heading == "Time" else "left", header_style="dim")
+    made.add_column("", overflow="fold")
+    for task in states(run, shown_names(names, run)):
+        lasted = "" if task.seconds is None else f"{task.seconds:.0f} s"
+        made.add_row(task.name, Text(task.state, style=STYLES[task.state]), lasted, task.error or "")
+    return made
+
+
+def wait(client: Client, run_id: str, names: Sequence[str], title: str, console: Console) -> Any:
+    """Shows a run until it ends: a table in a terminal, a line for each change elsewhere.
+
+    Returns:
+        The run at its end.
+
+    Raises:
+        ClusterError: The API stayed away.
+    """
+    live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+    shown: dict[str, str] = {}
+    with live or nullcontext():
+        while True:
+            run = _looked(client, run_id)
+            if live:
+                live.update(Group(Text(title, style="bold"), table(run, names)), refresh=True)
+            else:
+                _print_changes(console, states(run, shown_names(names, run)), shown)
+            if run.state in ENDED:
+                return run
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def _print_changes(console: Console, now: Sequence[TaskState], shown: dict[str, str]) -> None:
+    for task in now:
+        if task.state != shown.get(task.name, "waiting"):
+            shown[task.name] = task.state
+            lasted = f"{task.seconds:.0f} s" if task.seconds is not None and task.state != "running" else ""
+            console.print(f"  {task.name:<17} {task.state:<8} {lasted:>7} {task.error or ''}".rstrip(), highlight=False)
+
+
+def _looked(client: Client, run_id: str) -> Any:
+    """The run, from an API that may be away for some looks."""
+    for _ in range(PATIENCE - 1):
+        try:
+            return client.run(run_id)
+        except ClusterError:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+    return client.run(run_id)
