@@ -23,8 +23,8 @@ from pipeline.kubeflow.tasks import Work
 ATTEMPT_VARIABLE = "KFP_RETRY_INDEX"
 """0 at a task's first attempt; Kubeflow Pipelines sets it from 2.17 on."""
 
-EXIT_AGAIN = 75
-"""Of the work: it may well succeed when it is tried again. sysexits.h calls it EX_TEMPFAIL."""
+EXIT_AGAIN = {75, 130, 143}
+"""Of `millrace node run`, where another attempt may succeed: the store was away, or the task was stopped."""
 
 
 def run(executor_input: str, command: Sequence[str]) -> int:
@@ -50,7 +50,7 @@ def run(executor_input: str, command: Sequence[str]) -> int:
     code = subprocess.run([*command, *_settings(given)], check=False).returncode
     if code == 0:
         _tell(given, work, environment)
-    elif code > 0 and code != EXIT_AGAIN:
+    elif code > 0 and code not in EXIT_AGAIN:
         # Kubeflow knows no exit codes, and would try again whatever they say.
         given_up.parent.mkdir(parents=True, exist_ok=True)
         given_up.write_text(json.dumps({"exit_code": code}), encoding="utf-8")

@@ -83,9 +83,7 @@ def _trigger(cron_line: str | None, every: str | None) -> Any:
 
 def _when(trigger: Any) -> str:
     if trigger.cron_schedule:
-        return (
-            f"cron {trigger.cron_schedule.cron} (of the cluster's scheduler, which counts in UTC unless told otherwise)"
-        )
+        return f"cron {trigger.cron_schedule.cron}, by the clock of the cluster's scheduler, UTC unless set otherwise"
     return f"every {int(trigger.periodic_schedule.interval_second):,} s"
 
 

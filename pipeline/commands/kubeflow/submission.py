@@ -84,9 +84,8 @@ def _end(run: Any, name: str, environment_name: str) -> None:
     if run.state != "SUCCEEDED":
         failed = [task.name for task in watch.states(run, TASKS) if task.state == "failed"]
         lines = "".join(f"\n  {shell_line('kubeflow', 'logs', name, node, *where)}" for node in failed)
-        raise NodeError(
-            f"{name} ended as {watch.WORDS.get(run.state, run.state)}.", f"Read the logs:{lines}" if lines else None
-        )
+        word = watch.WORDS.get(run.state, run.state)
+        raise NodeError(f"{name} ended: {word}.", f"Read the logs:{lines}" if lines else None)
     if watch.not_good_enough(run):
         why = shell_line("kubeflow", "logs", name, VERDICT_TASK, *where)
         click.echo(f"Not pushed: the model was not good enough.\nWhy        {why}")
