@@ -207,9 +207,8 @@ def check_resources(machines: Sequence[Machine], wanted: Sequence[Task]) -> None
             continue
         if not open_to:
             selector = ", ".join(f"{label}={value}" for label, value in task.settings.node_selector.items())
-            what = (
-                f"none of the {len(machines)} machines of the cluster has {selector or 'no taint'} and lets its pod in"
-            )
+            with_labels = f"no machine of the cluster has {selector} and no taint that keeps its pod out"
+            what = with_labels if selector else "every machine of the cluster has a taint that keeps its pod out"
             fix = "Correct its node_selector, or add tolerations."
         else:
             nearest = min(open_to, key=lambda machine: len(machine.lacks(task.settings)))
