@@ -139,7 +139,8 @@ def test_what_may_not_be_looked_at_is_said(settings: KubeflowSettings, wanted: l
         (
             {"memory": "32Gi", "accelerator": {"count": 2}},
             [machine(**{"nvidia.com/gpu": "1"})],
-            "no machine that lets its pod in has memory 32Gi and 2 nvidia.com/gpu; m1, the nearest, has cpu 4, memory 16Gi.",
+            "no machine that lets its pod in has memory 32Gi and 2 nvidia.com/gpu; m1, the nearest, has cpu 4, "
+            "memory 16Gi.",
         ),
         (
             {"node_selector": {"pool": "gpu"}},
