@@ -16,13 +16,15 @@ from pipeline import nodes
 from pipeline.environment import Environment
 from pipeline.kubeflow import tasks
 from pipeline.kubeflow.settings import EXIT_TASK, VERDICT_TASK, KubeflowSettings, TolerationSettings
-from pipeline.kubeflow.tasks import OUTCOME, RUN_PARAMETER, SET_PARAMETER, SPAN_PARAMETER, Task
+from pipeline.kubeflow.tasks import JOB_PARAMETER, OUTCOME, RUN_PARAMETER, SET_PARAMETER, SPAN_PARAMETER, Task
 from pipeline.recipe import Recipe
 
 PLATFORM = "kubernetes"
 
 INPUTS = {RUN_PARAMETER: str, SPAN_PARAMETER: str, SET_PARAMETER: list}
 """The parameters of the pipeline, which each task gets."""
+
+TASK_INPUTS = {**INPUTS, JOB_PARAMETER: str}
 
 
 def text(recipe: Recipe, environment: Environment, environment_name: str, overrides: Sequence[str]) -> str:
@@ -47,7 +49,7 @@ def text(recipe: Recipe, environment: Environment, environment_name: str, overri
 
 def _pipeline(recipe: Recipe, made: Sequence[Task], settings: KubeflowSettings, overrides: list[str]) -> Any:
     def build(*values: Any) -> None:
-        given = dict(zip(INPUTS, values, strict=True))
+        given = {**dict(zip(INPUTS, values, strict=True)), JOB_PARAMETER: dsl.PIPELINE_JOB_ID_PLACEHOLDER}
         by_name = {task.name: task for task in made}
         ending = _start(by_name[EXIT_TASK], recipe, settings, given)
         with dsl.ExitHandler(ending):
@@ -60,11 +62,11 @@ def _pipeline(recipe: Recipe, made: Sequence[Task], settings: KubeflowSettings, 
             with dsl.If(started[nodes.PUSHER_NODE].outputs[OUTCOME] == tasks.NOT_GOOD_ENOUGH):
                 _start(by_name[VERDICT_TASK], recipe, settings, given)
 
-    build.__signature__ = _signature(INPUTS, {SPAN_PARAMETER: "", SET_PARAMETER: overrides})  # type: ignore[attr-defined]
+    build.__signature__ = _signature(INPUTS, {RUN_PARAMETER: "", SPAN_PARAMETER: "", SET_PARAMETER: overrides})  # type: ignore[attr-defined]
     build.__doc__ = f"""{recipe.settings.description}
 
     Args:
-        run: The run's name in the metadata store; a name that is there goes on with that run.
+        run: The run's name in the metadata store; one that is there goes on. Kubeflow's own id where it is empty.
         span: The span of the data to read; the newest where it is empty.
         set: Settings of the recipe that are overridden, KEY=VALUE each.
     """
@@ -98,7 +100,7 @@ def _component(task: Task, image: str) -> Any:
         return dsl.ContainerSpec(image=image, command=list(task.command[:1]), args=list(task.command[1:]))
 
     container.__name__ = task.key.replace("-", "_")
-    container.__signature__ = _signature({**INPUTS, **outputs})  # type: ignore[attr-defined]
+    container.__signature__ = _signature({**TASK_INPUTS, **outputs})  # type: ignore[attr-defined]
     return dsl.container_component(container)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,13 @@ def run(executor_input: str, command: Sequence[str]) -> int:
         SettingsError: One of these is not what Kubeflow's launcher gives.
     """
     given = ExecutorInput.parse(executor_input)
-    work = tasks.parse(command)
+    work = _named(tasks.parse(command), given)
     environment = environments.load(work.environment)
     given_up = environment.log_root / work.run / f"{work.task}.given_up.json"
     if (before := _given_up(given_up)) is not None:
         click.echo(f"Not tried again: it cannot help. The first attempt ended with exit code {before}.", err=True)
         return before
-    code = subprocess.run([*command, *_settings(given)], check=False).returncode
+    code = subprocess.run([*tasks.words(work), *_settings(given)], check=False).returncode
     if code == 0:
         _tell(given, work, environment)
     elif code > 0 and code not in EXIT_AGAIN:
@@ -55,6 +56,20 @@ def run(executor_input: str, command: Sequence[str]) -> int:
         given_up.parent.mkdir(parents=True, exist_ok=True)
         given_up.write_text(json.dumps({"exit_code": code}), encoding="utf-8")
     return code
+
+
+def _named(work: Work, given: ExecutorInput) -> Work:
+    """The work, in a run that has a name."""
+    if work.run:
+        return work
+    job = str(given.parameters.get(tasks.JOB_PARAMETER, ""))
+    if not job or "{{" in job:
+        raise SettingsError(
+            f"the run has no name: the pipeline's parameter {tasks.RUN_PARAMETER} is empty, and Kubeflow Pipelines "
+            f"gives {job!r} for the run's id.",
+            "Use Kubeflow Pipelines 2.5 or newer, or name each run.",
+        )
+    return replace(work, run=tasks.named_by(work.recipe, job))
 
 
 def _given_up(path: Path) -> int | None:

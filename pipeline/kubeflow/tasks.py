@@ -16,6 +16,8 @@ from pipeline.recipe import PROJECT_ROOT, Recipe
 RUN_PARAMETER = "run"
 SPAN_PARAMETER = "span"
 SET_PARAMETER = "set"
+JOB_PARAMETER = "job"
+"""Of each task: Kubeflow's id of the run, by which a run without a name is called."""
 
 OUTCOME = "outcome"
 """The output parameter of the Pusher's task that says what became of the model."""
@@ -154,6 +156,11 @@ def words(work: Work) -> tuple[str, ...]:
     what = VERBS.get(work.task)
     begin = (*what, work.recipe) if what else (*NODE_VERB, work.recipe, work.task)
     return (*begin, "--run", work.run, "--env", work.environment)
+
+
+def named_by(recipe_name: str, job: str) -> str:
+    """The name of a run that was given none, such as those that a schedule starts."""
+    return f"{recipe_name}-{job}"
 
 
 def parse(command: Sequence[str]) -> Work:

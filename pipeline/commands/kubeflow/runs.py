@@ -34,7 +34,7 @@ def _run(client: Client, name: str | None) -> Any:
     """
     listed = client.runs(LOOKED_THROUGH if name else 1)
     for run in listed:
-        if name in (None, run.run_id, _own_name(run)):
+        if name is None or name == _own_name(run) or name.endswith(run.run_id):
             return client.run(run.run_id)
     if not listed:
         raise MillraceError("no run is on the cluster.", "Start one with: millrace kubeflow submit")
@@ -42,10 +42,9 @@ def _run(client: Client, name: str | None) -> Any:
 
 
 def _own_name(run: Any) -> str:
-    """Its name in the metadata store; one that a schedule started has another one in Kubeflow."""
+    """Its name in the metadata store; of one that a schedule started, what that ends with."""
     given = (run.runtime_config.parameters if run.runtime_config else None) or {}
-    name = str(given.get(tasks.RUN_PARAMETER) or "")
-    return name if name and "[[" not in name else str(run.display_name)
+    return str(given.get(tasks.RUN_PARAMETER) or run.run_id)
 
 
 @click.command()

@@ -17,9 +17,6 @@ from pipeline.kubeflow import cron
 if TYPE_CHECKING:
     from pipeline.kubeflow.client import Client
 
-RUN_TIME = "[[ScheduledTime.20060102-150405]]"
-"""Kubeflow's scheduler puts the scheduled time (UTC) here; the form is Go's."""
-
 SCHEDULE_ARGUMENT = click.argument("name", metavar="NAME")
 
 
@@ -59,8 +56,9 @@ def schedule(
             f"a schedule {name!r} is there already, and goes on with the version that it was made with.",
             f"Remove it first ({remove}), or choose another --name.",
         )
-    chosen, version = shared.uploaded(recipe_name, overrides, environment_name, client)
-    given = shared.parameters(f"{chosen.name}-{RUN_TIME}", None, overrides)
+    _, version = shared.uploaded(recipe_name, overrides, environment_name, client)
+    # No name: each run gets one of its own, by Kubeflow's id.
+    given = shared.parameters("", None, overrides)
     policy = {"trigger": trigger, "max_concurrency": str(max_concurrency), "no_catchup": not catch_up}
     made = client.schedule(name, version, given, **policy)
     pages = shared.settings_of(environment_name).pages

@@ -154,8 +154,7 @@ def test_schedule_by_cron_completes_the_line_and_takes_the_newest_span(millrace:
     (made,) = standin.schedules
     assert made["trigger"] == {"cron_schedule": {"cron": "0 30 3 * * mon-fri"}}
     assert (made["no_catchup"], made["max_concurrency"], made["mode"]) == (False, "3", "ENABLE")
-    run = "small-[[ScheduledTime.20060102-150405]]"
-    assert made["runtime_config"] == {"parameters": {"run": run, "span": "", "set": []}}
+    assert made["runtime_config"] == {"parameters": {"run": "", "span": "", "set": []}}
     assert (made["display_name"], made["service_account"]) == ("small", "millrace")
     assert "Scheduled  small: cron 0 30 3 * * mon-fri, by the clock of the cluster's scheduler" in result.stdout
     assert f"Watch      {standin.url}/#/recurringrun/details/schedule-0\n" in result.stdout
@@ -219,6 +218,12 @@ def test_status_shows_the_tasks_of_a_run_by_its_own_name(millrace: Millrace, sta
     assert (found["ExampleGen"], found["Trainer"], found["Pusher"]) == ("done", "running", "waiting")
     unknown = millrace("status", "d")
     assert unknown.stderr == "error: no run 'd' on the cluster; the newest is c.\n"
+
+
+def test_a_run_of_a_schedule_is_found_by_the_id_that_its_name_ends_with(millrace: Millrace, standin: Standin) -> None:
+    millrace("submit", "small", "--run", "a")
+    standin.runs[0]["runtime_config"]["parameters"]["run"] = ""
+    assert millrace("status", "small-id-0").stdout.splitlines()[0] == "id-0: waiting"
 
 
 def test_status_lists_runs(millrace: Millrace, standin: Standin) -> None:

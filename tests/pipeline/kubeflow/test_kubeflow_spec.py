@@ -96,7 +96,7 @@ def test_run_span_and_set_are_the_pipelines_parameters_and_reach_every_task(kube
     pipeline, _ = compiled(kubeflow, "trainer.train_steps=7")
     parameters = pipeline["root"]["inputDefinitions"]["parameters"]
     assert parameters["run"]["parameterType"] == "STRING"
-    assert "defaultValue" not in parameters["run"]
+    assert (parameters["run"]["defaultValue"], parameters["run"]["isOptional"]) == ("", True)
     assert (parameters["span"]["defaultValue"], parameters["span"]["parameterType"]) == ("", "STRING")
     assert (parameters["set"]["defaultValue"], parameters["set"]["parameterType"]) == (
         ["trainer.train_steps=7"],
@@ -107,6 +107,8 @@ def test_run_span_and_set_are_the_pipelines_parameters_and_reach_every_task(kube
         given = task["inputs"]["parameters"]
         names = {name: given[name]["componentInputParameter"] for name in wanted} if key != "condition-2" else wanted
         assert names == wanted
+        if key != "condition-2":
+            assert given["job"] == {"runtimeValue": {"constant": "{{$.pipeline_job_uuid}}"}}
 
 
 def test_the_last_task_closes_the_run_however_it_ended_and_shows_the_report(kubeflow: Environment) -> None:

@@ -134,6 +134,24 @@ def test_the_newest_span_is_none_in_particular(run_task: RunTask, called: Path, 
     assert "--set" not in called.read_text()
 
 
+def test_a_run_without_a_name_is_called_by_kubeflows_id(
+    tmp_path: Path, called: Path, environment_file: str, builder: StoreBuilder
+) -> None:
+    builder.run("small-0a1b")
+    words = tasks.words(tasks.Work("small", "Trainer", "", environment_file))
+
+    def run(job: str) -> Result:
+        given = executor_input(tmp_path, "Trainer", job=job)
+        return CliRunner().invoke(cli.main, ["kubeflow", "task", "--executor-input", given, "--", *words])
+
+    assert run("0a1b").exit_code == 0
+    assert called.read_text().splitlines()[4:6] == ["--run", "small-0a1b"]
+    for job in ("", "{{$.pipeline_job_uuid}}"):
+        refused = run(job)
+        assert refused.exit_code == 2
+        assert "Use Kubeflow Pipelines 2.5 or newer, or name each run." in refused.stderr
+
+
 def test_artifacts_are_told_with_their_place_in_our_store(
     tmp_path: Path, run_task: RunTask, builder: StoreBuilder
 ) -> None:
@@ -309,8 +327,8 @@ def test_the_verdict_shows_the_bars_that_were_missed(
     tmp_path: Path, environment_file: str, builder: StoreBuilder
 ) -> None:
     builder.run("one")
-    missed = {"name": "AUC", "value": 0.5, "baseline": None, "passed": False, "bar": {**SUMMARY["metrics"][0]["bar"]}}  # type: ignore[index]
-    missed["bar"] = {"lower_bound": 0.9, "upper_bound": None, "max_loss": None}
+    bar = {"lower_bound": 0.9, "upper_bound": None, "max_loss": None}
+    missed = {"name": "AUC", "value": 0.5, "baseline": None, "passed": False, "bar": bar}
     evaluated(tmp_path, builder, blessed=False, metrics=[missed])
     words = tasks.words(tasks.Work("small", VERDICT_TASK, "one", environment_file))
     result = CliRunner().invoke(cli.main, words[1:])
