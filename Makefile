@@ -6,7 +6,7 @@ FLAGS  ?=
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser web pipeline serve test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving lock clean
+.PHONY: help setup browser web pipeline serve kubeflow test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -41,6 +41,9 @@ lint: setup  ## Check style, types and who imports whom
 format: setup  ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+kubeflow: setup  ## Compile and submit to Kubeflow Pipelines: RECIPE=taxi SET="…" FLAGS="--wait …"
+	@$(BIN)/millrace kubeflow submit $(RECIPE) $(foreach setting,$(SET),--set $(setting)) $(FLAGS)
 
 bench-taxi: setup  ## Time a taxi run against stock TFX and against a plain script
 	@$(BIN)/python -m benchmarks.taxi
