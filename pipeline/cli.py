@@ -12,7 +12,7 @@ from rich.console import Console
 from components.errors import MillraceError, NodeError
 from pipeline import environment as environments
 from pipeline import local, nodes, outcome, progress, recipe, stores, why, worker
-from pipeline.commands import check, deploy, diff, lineage, predict, rollback, runs, serve
+from pipeline.commands import check, deploy, diff, lineage, node, predict, rollback, runs, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -158,7 +158,7 @@ def _run_again(request: worker.Request) -> str:
 
 INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff)
 
-for command in (check.check, serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
+for command in (check.check, node.node, serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)
 
 if __name__ == "__main__":
