@@ -8,6 +8,7 @@
     ├── TrainingError        training cannot begin or went wrong
     ├── ExportError          a trained model cannot be written in the form that was asked for
     ├── PushError            a version cannot be written to the serving folder, or there is none to go back to
+    ├── BusyError            another process is at it; try again
     ├── StoreError           the metadata store cannot be reached, or refuses us
     ├── ClusterError         the cluster that schedules runs cannot be reached, or refuses us
     └── NodeError            a node failed; carries which node, where its log is and how to go on
@@ -62,6 +63,10 @@ class ExportError(MillraceError):
 
 class PushError(MillraceError):
     """A version cannot be written to the serving folder, or there is none to go back to."""
+
+
+class BusyError(MillraceError):
+    """Another process is at what this one would begin; it can be tried again."""
 
 
 class StoreError(MillraceError):

@@ -12,7 +12,7 @@ from rich.console import Console
 from components.errors import MillraceError, NodeError
 from pipeline import environment as environments
 from pipeline import local, nodes, outcome, progress, recipe, reports, stores, why, worker
-from pipeline.commands import check, deploy, diff, kubeflow, lineage, predict, report, rollback, runs, serve
+from pipeline.commands import check, deploy, diff, kubeflow, lineage, node, predict, report, rollback, runs, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -171,7 +171,7 @@ INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, r
 
 PLACES = (check.check, deploy.deploy, kubeflow.kubeflow)
 
-for command in (serve.serve, predict.predict, rollback.rollback, *PLACES, *INSPECT):
+for command in (node.node, serve.serve, predict.predict, rollback.rollback, *PLACES, *INSPECT):
     main.add_command(command)
 
 if __name__ == "__main__":

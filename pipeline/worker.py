@@ -74,6 +74,15 @@ def main(request_path: str) -> None:
 
 
 def _run(request: Request) -> None:
+    intermediate = compiled(request)
+    from pipeline import runner
+
+    options = _partial_run(request) if request.from_node or request.to_node else None
+    runner.Runner().run_with_ir(intermediate, run_options=options)
+
+
+def compiled(request: Request) -> Any:
+    """Imports TFX, and compiles what is asked for to TFX's `pipeline_pb2.Pipeline`."""
     # TFX imports Kubernetes' client, and that, where it is installed, a validator of manifests that takes a second.
     sys.modules["kubernetes_validate"] = None  # type: ignore[assignment]
     # Imports every component that TFX has, with what each needs; half a second.
@@ -86,7 +95,7 @@ def _run(request: Request) -> None:
 
     from components.beam_overhead import reduce_overhead
     from metadata.connection import be_patient
-    from pipeline import dag, runner
+    from pipeline import dag
 
     reduce_overhead()
     # TFX logs whole protos at INFO; what a user needs to read starts at WARNING.
@@ -101,8 +110,7 @@ def _run(request: Request) -> None:
     runtime_parameter_utils.substitute_runtime_parameter(
         intermediate, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: request.run_id}
     )
-    options = _partial_run(request) if request.from_node or request.to_node else None
-    runner.Runner().run_with_ir(intermediate, run_options=options)
+    return intermediate
 
 
 def _partial_run(request: Request) -> Any:

@@ -125,7 +125,7 @@ def _goes_on(environment_name: str, run: RunRecord) -> bool:
         return True
     environment = environments.load(environment_name)
     newest = stores.patiently(environment, lambda: found.opened(environment_name).run_ids(run.pipeline)[:1])
-    return newest == [run.id] and lock.is_held(run.pipeline, environment)
+    return newest == [run.id] and lock.is_held(run.pipeline, environment, environment.log_root / run.id)
 
 
 def _again(environment_name: str, run: RunRecord) -> RunRecord:
