@@ -38,6 +38,11 @@ def of(task: Task, name: str) -> Measure | None:
     return _BY_TASK[task].get(name)
 
 
+def names(task: Task) -> list[str]:
+    """The class names of the metrics that `of` knows."""
+    return list(_BY_TASK[task])
+
+
 def _ratio(sums: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(sums[0] / sums[1])
@@ -108,7 +113,10 @@ def _squared_correlation(sums: Array) -> Array:
 
 
 def _percentage_error(labels: Array, predictions: Array) -> Array:
-    return np.asarray(100 * np.abs(predictions - labels) / np.maximum(np.abs(labels), losses.EPSILON))
+    """As TFMA has it: without the rows whose label is 0."""
+    counted = labels != 0
+    off = 100 * np.abs(predictions - labels) / np.where(counted, np.abs(labels), 1)
+    return np.stack([off * counted, counted], axis=1)
 
 
 def _squared_logarithmic_error(labels: Array, predictions: Array) -> Array:
@@ -132,7 +140,9 @@ _NUMBERS = {
     "MeanSquaredError": _mean(lambda labels, predictions: (predictions - labels) ** 2),
     "RootMeanSquaredError": _mean(lambda labels, predictions: (predictions - labels) ** 2, np.sqrt),
     "MeanAbsoluteError": _mean(lambda labels, predictions: np.abs(predictions - labels)),
-    "MeanAbsolutePercentageError": _mean(_percentage_error),
+}
+_AMOUNTS = {
+    "MeanAbsolutePercentageError": Measure(_percentage_error, _ratio),
     "MeanSquaredLogarithmicError": _mean(_squared_logarithmic_error),
     "SquaredPearsonCorrelation": Measure(_moments, _squared_correlation),
 }
@@ -174,6 +184,6 @@ _CLASSES = {
 _BY_TASK: dict[Task, dict[str, Measure]] = {
     "binary": _NUMBERS | _COUNTS | {short: _COUNTS[name] for short, name in _SHORT.items()},
     "multiclass": _CLASSES,
-    "regression": _NUMBERS,
+    "regression": _NUMBERS | _AMOUNTS,
     "other": {},
 }
