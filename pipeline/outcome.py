@@ -168,7 +168,7 @@ def _metrics_table(evaluation: dict[str, Any]) -> Table:
 
 def _interval(interval: Mapping[str, Any] | None) -> str:
     """Where a metric's true value likely is; evaluations of older versions do not say."""
-    return f"({interval['low']:.3f}–{interval['high']:.3f})" if interval else ""
+    return f"({interval['low']:.3f}\N{EN DASH}{interval['high']:.3f})" if interval else ""
 
 
 def _bars(bar: Mapping[str, Any]) -> str:

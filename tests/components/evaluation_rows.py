@@ -61,9 +61,7 @@ def kept_of(
         return predictions.read_batch(batch(labels, outputs, features, rows), Source(None, None, "", names))
     both = {"candidate": outputs, "baseline": np.asarray(baseline, np.float32)}
     of_both = {"candidate": labels, "baseline": labels}
-    return predictions.read_batch(
-        batch(of_both, both, features, rows), Source("candidate", "baseline", "", names)
-    )
+    return predictions.read_batch(batch(of_both, both, features, rows), Source("candidate", "baseline", "", names))
 
 
 def digest(row: bytes) -> int:
