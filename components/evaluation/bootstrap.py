@@ -21,7 +21,7 @@ SEED = 20_120_924
 REPLICATES = 1000
 CURVE_REPLICATES = 400
 CURVE_GROUPS = 1000
-CHUNK_ROWS = 4096
+CHUNK_ROWS = 256
 
 _STEPS = 2**16
 
@@ -43,7 +43,7 @@ def sums(columns: Sequence[Array], members: Sequence[Array]) -> list[Array]:
     columns = [column.astype(np.float32) for column in columns]
     for start in range(0, rows, CHUNK_ROWS):
         size = min(CHUNK_ROWS, rows - start)
-        drawn = table[np.frombuffer(generator.bytes(2 * size * REPLICATES), np.uint16).reshape(size, REPLICATES)]
+        drawn = table[_bits(generator, size * REPLICATES).reshape(size, REPLICATES)]
         for total, column, member in zip(found, columns, members, strict=True):
             first, last = np.searchsorted(member, [start, start + size])
             if last - first == size:
@@ -105,6 +105,12 @@ def _area(counts: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         # A replicate may have drawn no positive row: its area is not defined.
         return np.asarray((slope * (more_true + intercept * np.log(ratio))).sum(axis=1) / true[:, -1])
+
+
+def _bits(generator: np.random.Generator, count: int) -> Array:
+    """So many times 16 random bits, uint16 [count]."""
+    words = generator.integers(0, 2**64, size=-(-count // 4), dtype=np.uint64)
+    return words.view(np.uint16)[:count]
 
 
 def _frequencies() -> Array:

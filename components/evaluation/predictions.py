@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -16,6 +17,7 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_util
 
 from components.evaluation import kept, losses
+from components.evaluation.keeping import Keeper
 from components.evaluation.kept import Array, Kept, Values, text_of
 
 MAX_PARTS = 64
@@ -47,27 +49,14 @@ class Source:
         return cls(names.get(False), names.get(True), candidate.prediction_key, tuple(features))
 
 
-class KeepPredictions(beam.PTransform):
-    """Hands batches on as they are, and writes what is kept of their rows on the way.
+def keeper(path: str, source: Source) -> Keeper:
+    """Keeps labels and predictions.
 
     Args:
-        source: Where it is.
         path: The file to write.
+        source: Where they are.
     """
-
-    def __init__(self, source: Source, path: str) -> None:
-        super().__init__()
-        self._source = source
-        self._path = path
-
-    def expand(self, extracts: beam.PCollection) -> beam.PCollection:
-        _ = (
-            extracts
-            | "Read" >> beam.Map(read_batch, self._source)
-            | "Merge" >> beam.CombineGlobally(MergeParts()).without_defaults()
-            | "Write" >> beam.Map(_write, self._path)
-        )
-        return extracts
+    return Keeper(partial(read_batch, source=source), MergeParts(), partial(_write, path=path))
 
 
 class MergeParts(beam.CombineFn):
@@ -183,6 +172,6 @@ def _write(parts: Kept, path: str) -> None:
 
 
 def read(path: str) -> Kept:
-    """What `KeepPredictions` wrote."""
+    """What `keeper` wrote."""
     with tf.io.gfile.GFile(path, "rb") as file:
         return kept.from_bytes(file.read())

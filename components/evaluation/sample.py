@@ -1,7 +1,6 @@
 """A small sample of the candidate's predictions, kept with the evaluation: what serving must answer to those rows.
 
-TFMA's extractors hand every batch through in turn: one more, after the predictions, leaves the sample behind. It is a
-TFRecord of TensorFlow Serving's PredictionLogs, one row each: the request and its answer.
+It is a TFRecord of TensorFlow Serving's PredictionLogs, one row each: the request and its answer.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -16,6 +16,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from components.evaluation.keeping import Keeper
 
 SAMPLE_FILE = "sampled_predictions.tfrecord"
 """The sample, beside TFMA's own files."""
@@ -27,30 +29,16 @@ SIGNATURE = "serving_default"
 Choice = tuple[bytes, bytes, dict[str, Any]]
 
 
-class Sample(beam.PTransform):
-    """Hands batches on as they are, and writes a sample of their rows on the way.
+def keeper(path: str, rows: int, model: str | None) -> Keeper:
+    """Keeps a sample.
 
     Args:
         path: The file to write.
         rows: How many rows it gets at most.
         model: Whose predictions are kept, where there are those of several; see `chosen`.
     """
-
-    def __init__(self, path: str, rows: int, model: str | None) -> None:
-        super().__init__()
-        self._path = path
-        self._rows = rows
-        self._model = model
-
-    def expand(self, extracts: beam.PCollection) -> beam.PCollection:
-        rows, path, model = self._rows, self._path, self._model
-        _ = (
-            extracts
-            | "Choose" >> beam.Map(lambda batch: chosen(batch, model, rows))
-            | "ChooseAmongAll" >> beam.CombineGlobally(_smallest, rows).without_defaults()
-            | "Write" >> beam.Map(lambda sample: _write(sample, path))
-        )
-        return extracts
+    merge = beam.CombineFn.from_callable(partial(_smallest, rows=rows))
+    return Keeper(partial(chosen, model=model, rows=rows), merge, partial(_write, path=path))
 
 
 def chosen(batch: Mapping[str, Any], model: str | None, rows: int) -> list[Choice]:

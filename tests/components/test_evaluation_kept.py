@@ -13,8 +13,9 @@ from evaluation_rows import batch, digest, kept_of
 from tensorflow_model_analysis.api.types import VarLenTensorValue
 
 from components.evaluation import kept, predictions
+from components.evaluation.keeping import Keep
 from components.evaluation.kept import Kept
-from components.evaluation.predictions import KeepPredictions, Source
+from components.evaluation.predictions import Source
 
 ONE = Source(None, None, "", ())
 COLORS = ["red", "blue", "", "red", "green", "blue", "red"]
@@ -168,7 +169,7 @@ def test_the_source_is_read_from_tfma_s_configuration() -> None:
 
 def through_beam(batches: list[dict[str, Any]], path: Path) -> Kept:
     with beam.Pipeline() as pipeline:
-        _ = pipeline | beam.Create(batches) | KeepPredictions(ONE, str(path))
+        _ = pipeline | beam.Create(batches) | Keep([predictions.keeper(str(path), ONE)])
     return predictions.read(str(path))
 
 

@@ -14,7 +14,7 @@ import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.proto import config_pb2
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from components.evaluation import destination, extractors, sample
+from components.evaluation import destination, extractors, keeping, sample
 from serving import records
 
 ROWS = [f"row {number}".encode() for number in range(10)]
@@ -33,7 +33,7 @@ def same(scores: Any) -> Any:
 def kept(batches: list[dict[str, Any]], model: str | None, folder: Path) -> list[tuple[bytes, dict[str, Any]]]:
     """The sample as rows and answers, after Beam."""
     with beam.Pipeline() as pipeline:
-        _ = pipeline | beam.Create(batches) | sample.Sample(str(folder / sample.SAMPLE_FILE), 3, model)
+        _ = pipeline | beam.Create(batches) | keeping.Keep([sample.keeper(str(folder / sample.SAMPLE_FILE), 3, model)])
     logs = [log.predict_log for log in map(PredictionLog.FromString, records.read(folder / sample.SAMPLE_FILE))]
     assert {log.request.model_spec.signature_name for log in logs} == {"serving_default"}
     return [
@@ -63,9 +63,9 @@ def test_texts_are_kept(tmp_path: Path) -> None:
     assert [outputs["label"].tolist() for _, outputs in found] == [[b"x"]] * 3
 
 
-@pytest.mark.parametrize(("rows", "more"), [(0, ["KeepPredictions"]), (2, ["KeepPredictions", "SamplePredictions"])])
-def test_tfma_s_extractors_get_more_before_the_batches_are_taken_apart(
-    monkeypatch: pytest.MonkeyPatch, rows: int, more: list[str]
+@pytest.mark.parametrize(("rows", "kept_things"), [(0, 1), (2, 2)])
+def test_tfma_s_extractors_get_one_more_before_the_batches_are_taken_apart(
+    monkeypatch: pytest.MonkeyPatch, rows: int, kept_things: int
 ) -> None:
     names = ["ExtractPredictions", "ExtractUnbatchedInputs", "ExtractSliceKeys"]
     assert names[1] == extractors.unbatch_extractor.UNBATCH_EXTRACTOR_STAGE_NAME
@@ -75,5 +75,6 @@ def test_tfma_s_extractors_get_more_before_the_batches_are_taken_apart(
     assert [extractor.stage_name for extractor in extractors.extractors(None, config, None)] == names
     with destination.leaving("folder", rows):
         found = extractors.extractors(None, config, None)
-    assert [extractor.stage_name for extractor in found] == [names[0], *more, *names[1:]]
+    assert [extractor.stage_name for extractor in found] == [names[0], extractors.STAGE, *names[1:]]
+    assert len(found[1].ptransform._keepers) == kept_things
     assert destination.current() is None
