@@ -154,9 +154,15 @@ def _size(size: int) -> str:
 def _metrics_table(evaluation: dict[str, Any]) -> Table:
     table = _table(f"Evaluation on {evaluation['rows']:,} rows")
     for heading in ("Metric", "Value", "95 %", "Bar", "Baseline", ""):
-        numbers = heading in {"Value", "Baseline"}
-        style = "dim" if heading == "95 %" else ""
-        table.add_column(heading, header_style="dim", style=style, justify="right" if numbers else "left")
+        table.add_column(
+            heading,
+            header_style="dim",
+            style="dim" if heading == "95 %" else "",
+            justify="right" if heading in {"Value", "Baseline"} else "left",
+            # In a narrow terminal names and bars are broken into lines, and no number is cut.
+            no_wrap=heading not in {"Metric", "Bar"},
+            overflow="fold",
+        )
     for metric in evaluation["metrics"]:
         bars = _bars(metric["bar"])
         verdict = Text("passed", style="green") if metric["passed"] else Text("missed", style="bold red")
