@@ -63,4 +63,17 @@ class PushError(MillraceError):
 
 
 class NodeError(MillraceError):
-    """A node failed; the message names the node, its log and the command that resumes."""
+    """A node failed; the message names the node, its log and the command that resumes.
+
+    Args:
+        what: The node, what it said, and where its log is.
+        fix: The command that resumes.
+        kind: The name of the error's class in the node, where it is known.
+    """
+
+    def __init__(self, what: str, fix: str | None = None, kind: str | None = None) -> None:
+        super().__init__(what, fix)
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.fix, self.kind)

@@ -16,6 +16,11 @@ from pipeline.recipe import Recipe, project_relative
 USER_FUNCTIONS = {"features.py": ("preprocessing_fn",), "model.py": ("build_model", "compile_arguments")}
 """The functions that the pipeline calls in a recipe's modules."""
 
+UNUSED_STAGES = frozenset(
+    {schema_pb2.PLANNED, schema_pb2.ALPHA, schema_pb2.DEBUG_ONLY, schema_pb2.DEPRECATED, schema_pb2.DISABLED}
+)
+"""The lifecycle stages in which TFDV asks nothing of a feature (schema_util.cc)."""
+
 
 def check(recipe: Recipe, inputs: files.InputFiles) -> None:
     """Checks a recipe's settings, data and code against each other.
@@ -72,7 +77,12 @@ def read_schema(path: Path) -> schema_pb2.Schema:
 
 
 def _check_schema_columns(path: Path, columns: list[str], shown: str) -> None:
-    required = [f.name for f in read_schema(path).feature if f.presence.min_count > 0 or f.presence.min_fraction > 0]
+    required = [
+        feature.name
+        for feature in read_schema(path).feature
+        if feature.lifecycle_stage not in UNUSED_STAGES
+        and (feature.presence.min_count > 0 or feature.presence.min_fraction > 0)
+    ]
     missing = [name for name in required if name not in columns]
     if missing:
         raise DataError(

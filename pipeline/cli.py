@@ -8,11 +8,11 @@ import click
 import yaml
 from rich.console import Console
 
-from components.errors import MillraceError, NodeError
+from components.errors import AnomalyError, MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
 from pipeline import local, nodes, outcome, progress, recipe, why, worker
-from pipeline.commands import deploy, diff, lineage, predict, rollback, runs, serve
+from pipeline.commands import deploy, diff, lineage, predict, rollback, runs, schema, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -23,6 +23,7 @@ from pipeline.commands.line import (
     environment_words,
     program,
     reports_errors,
+    run_line,
     shell_line,
 )
 
@@ -75,10 +76,10 @@ def run(
     try:
         finished = local.run(chosen, environment, request, inputs, view)
     except KeyboardInterrupt:
-        click.echo(f"Stopped. Nothing half done is left; go on with: {_run_again(request)}")
+        click.echo(f"Stopped. Nothing half done is left; go on with: {run_line(request)}")
         sys.exit(EXIT_INTERRUPTED)
     except NodeError as error:
-        raise NodeError(error.what, f"Go on:  {_run_again(request)}") from error
+        raise NodeError(error.what, _after_failure(request, error.kind), error.kind) from error
     _show_end(console, request, environment, finished)
 
 
@@ -148,13 +149,16 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
     click.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)
 
 
-def _run_again(request: worker.Request) -> str:
-    sets = [part for override in request.overrides for part in ("--set", override)]
-    end = ["--to", request.to_node] if request.to_node else []
-    return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
+def _after_failure(request: worker.Request, kind: str | None) -> str:
+    """The commands that go on after a node failed; what stopped on anomalies may be right, and the schema behind."""
+    go_on = f"Go on:  {run_line(request)}"
+    if kind != AnomalyError.__name__:
+        return go_on
+    propose = shell_line("schema", "propose", request.recipe, *environment_words(request.environment))
+    return f"See what would have to change:  {propose}\n{go_on}"
 
 
-INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff)
+INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, schema.schema)
 
 for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)

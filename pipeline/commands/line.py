@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from components.errors import MillraceError, SettingsError
-from pipeline import outcome
+from pipeline import outcome, worker
 
 EXIT_ERROR = 1
 EXIT_SETTINGS = 2
@@ -59,6 +59,13 @@ def environment_words(name: str) -> list[str]:
 def shell_line(*words: str) -> str:
     """A command line of ours that the user's shell reads as it is meant."""
     return shlex.join([program("millrace"), *words])
+
+
+def run_line(request: worker.Request) -> str:
+    """The command that runs the same again."""
+    sets = [part for override in request.overrides for part in ("--set", override)]
+    end = ["--to", request.to_node] if request.to_node else []
+    return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
 
 
 def program(name: str) -> str:
