@@ -27,16 +27,20 @@ class Change:
         values: What it is set to, or the values that are added.
         text: Why, for people.
         count: In how many rows, where that is a sensible question.
+        kept_as: Its one key, where that is not made of the values.
     """
 
     setting: str
     values: tuple[Value, ...]
     text: str
     count: Count | None = None
+    kept_as: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The change in a form that can be kept and compared."""
+        if self.kept_as is not None:
+            return (self.kept_as,)
         return tuple(f"{self.setting}: {value}" for value in self.values)
 
 

@@ -62,21 +62,25 @@ class _Editor:
         differing = [f for f in new.DESCRIPTOR.fields if _value(old, f) != _value(new, f)]
         gone = [f for f in differing if not _is_repeated(f) and _is_set(old, f) and not _is_set(new, f)]
         for field in differing:
-            written = block.named(field.name)
             if field in gone:
                 continue
             if _is_repeated(field):
                 yield from self._repeated(field, old, new, block)
             elif not _is_set(old, field):
                 yield from self._added(field, new, block, gone)
-            elif len(written) != 1:
-                raise MillraceError(f"{field.name} is written {len(written)} times in one message.", BY_HAND)
-            elif written[0].block is not None:
-                yield from self.message(getattr(old, field.name), getattr(new, field.name), written[0].block)
             else:
-                yield (*written[0].value, _rendered(field, getattr(new, field.name)).partition(": ")[2])
+                # One, for text_format refuses more.
+                [written] = block.named(field.name)
+                yield from self._replaced(field, old, new, written)
         if gone:
             raise MillraceError(f"{', '.join(f.name for f in gone)} would be removed.", BY_HAND)
+
+    def _replaced(self, field: FieldDescriptor, old: Any, new: Any, written: Field) -> Iterator[Edit]:
+        value = getattr(new, field.name)
+        if written.block is not None:
+            yield from self.message(getattr(old, field.name), value, written.block)
+        else:
+            yield (*written.value, _rendered(field, value).partition(": ")[2])
 
     def _added(self, field: FieldDescriptor, new: Any, block: Block, gone: list[FieldDescriptor]) -> Iterator[Edit]:
         rendered = _rendered(field, getattr(new, field.name))
@@ -180,8 +184,8 @@ def _rendered(field: FieldDescriptor, value: Any) -> str:
 
 
 def _rendered_block(field: FieldDescriptor, message: Any) -> str:
-    """A message with a line a field, its name and type first."""
-    first = {KEY: 0, "type": 1}
-    ordered = sorted(message.ListFields(), key=lambda entry: (first.get(entry[0].name, 2), entry[0].number))
+    """A message with a line a field, in the order in which people read it."""
+    first = {KEY: 0, "type": 1, "presence": 2}
+    ordered = sorted(message.ListFields(), key=lambda entry: (first.get(entry[0].name, 3), entry[0].number))
     lines = "".join(f"  {_rendered(inner, value)}\n" for inner, value in ordered)
     return f"{field.name} {{\n{lines}}}"

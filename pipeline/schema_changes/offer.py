@@ -38,6 +38,7 @@ class Offer:
         before: The curated schema's text; None where there is none yet.
         text: What the proposals change: the curated schema's text, or what was inferred.
         proposals: In the schema's order.
+        rejected: The features of which something was left out, because it was rejected before.
     """
 
     path: Path
@@ -45,6 +46,7 @@ class Offer:
     before: str | None
     text: str
     proposals: Sequence[Proposal]
+    rejected: Sequence[str]
 
     @property
     def digest(self) -> str:
@@ -101,8 +103,13 @@ def make(store: Queries, recipe: Recipe, run: RunRecord, look_at_files: bool) ->
     absent = _absent(recipe, schema) if look_at_files and schema is not None else {}
     found = evidence.of(store, run, schema, absent)
     text = _INFERRED.format(recipe=recipe.name, run=run.id) + found.schema_text if before is None else before
-    rejected = rejections.read(path.with_name(rejections.FILE))
-    return Offer(path, run.id, before, text, proposals(schema or editing.parse(text), found.data, rejected))
+    unwanted = rejections.read(path.with_name(rejections.FILE))
+    current = schema or editing.parse(text)
+    made = proposals(current, found.data, unwanted)
+    keys = {proposal.feature: proposal.keys for proposal in made}
+    asked = proposals(current, found.data, {})
+    left_out = [proposal.feature for proposal in asked if proposal.keys != keys.get(proposal.feature, ())]
+    return Offer(path, run.id, before, text, made, left_out)
 
 
 def _parsed(path: Path, text: str) -> schema_pb2.Schema:

@@ -76,5 +76,6 @@ def _for_new(name: str, data: Data, rejected: frozenset[str]) -> Proposal:
     written = text_format.MessageToString(feature, as_one_line=True, as_utf8=True).strip()
     where = "in all rows" if everywhere else f"in {rules.percent(present / rows)} of rows"
     text = f"new column, {rules.type_name(feature.type)}, {where}"
-    made = Change(changes.NEW, (written,), text, Count(present))
+    # The share of rows is another one every day; a column that was rejected is rejected with any.
+    made = Change(changes.NEW, (written,), text, Count(present), f"new column: {rules.type_name(feature.type)}")
     return Proposal(name, () if rejected.issuperset(made.keys) else (made,))

@@ -163,9 +163,9 @@ def _values_text(new: Mapping[str, int], single: bool, case: Case) -> tuple[str,
     named = ", ".join(f"{text!r} ({unit(number)})" for text, number in ordered[:NUM_EXAMPLES])
     more = ", …" if len(ordered) > NUM_EXAMPLES else ""
     total = sum(new.values())
-    where = "" if single else f", {total:,} times"
+    where = f"in {Count(total)}" if single else f"{total:,} times"
     shared = _sharing(case)
-    text = f"{len(new)} new {noun}{where}, e.g. {named}{more}"
+    text = f"{len(new)} new {noun}, {where}, e.g. {named}{more}"
     if shared:
         text += f"; shared with {', '.join(shared)}"
     return text, Count(total) if single else None

@@ -11,7 +11,7 @@ from pipeline.commands import found
 from pipeline.commands.line import ENVIRONMENT_OPTION, environment_words, reports_errors, shell_line
 from pipeline.commands.schema.arguments import RECIPE, RUN_OPTION, offer_of
 from pipeline.recipe import project_relative
-from pipeline.schema_changes import changes
+from pipeline.schema_changes import changes, rejections
 from pipeline.schema_changes.changes import Proposal
 from pipeline.schema_changes.offer import Offer
 
@@ -33,8 +33,11 @@ def propose(recipe_name: str, run_id: str | None, as_json: bool, environment_nam
     if offered.before is None:
         click.echo(f"{recipe_name} has no curated schema yet: accepting writes {shown}, inferred by {offered.run}.")
     if not offered.proposals:
-        click.echo(f"The data of {offered.run} ask for no change of the schema.")
+        click.echo(f"The data of {offered.run} ask for no {'other ' if offered.rejected else ''}change of the schema.")
     _show_proposals(offered.proposals)
+    if offered.rejected:
+        file = project_relative(offered.path.with_name(rejections.FILE))
+        click.echo(f"Rejected before, see {file}: {', '.join(offered.rejected)}")
     if acceptable:
         click.echo()
         click.echo("\n".join(offered.diff(acceptable)))
@@ -57,8 +60,8 @@ def _lines(proposal: Proposal) -> list[str]:
 
 
 def _counted(change: changes.Change) -> str:
-    whole = change.setting == changes.NEW
-    return "" if change.count is None or whole else f", in {change.count}"
+    told = change.count is None or change.setting in {changes.NEW, changes.VALUE}
+    return "" if told else f", in {change.count}"
 
 
 def _show_next(recipe_name: str, offered: Offer, acceptable: Sequence[Proposal], environment_name: str) -> None:
@@ -75,6 +78,7 @@ def _values(offered: Offer, acceptable: Sequence[Proposal]) -> dict[str, Any]:
         "schema": project_relative(offered.path),
         "curated": offered.before is not None,
         "seen": offered.digest,
+        "rejected": list(offered.rejected),
         "proposals": [_proposal_values(proposal) for proposal in offered.proposals],
         "diff": offered.diff(acceptable) if acceptable or offered.before is None else [],
     }
