@@ -70,8 +70,17 @@ def read_schema(path: Path) -> schema_pb2.Schema:
     Raises:
         SettingsError: It is no schema; with the line.
     """
+    return parse_schema(path.read_text(encoding="utf-8"), path)
+
+
+def parse_schema(text: str, path: Path) -> schema_pb2.Schema:
+    """The schema that the text of a schema.pbtxt describes.
+
+    Raises:
+        SettingsError: It is no schema; with the line.
+    """
     try:
-        return text_format.Parse(path.read_text(encoding="utf-8"), schema_pb2.Schema())
+        return text_format.Parse(text, schema_pb2.Schema())
     except text_format.ParseError as error:
         raise SettingsError(f"{project_relative(path)}:{error.GetLine()}: not a schema: {error}.") from error
 

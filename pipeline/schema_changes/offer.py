@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.errors import MillraceError, SettingsError
+from components.errors import MillraceError
 from components.example_gen import files as input_files
 from metadata.queries import Queries
 from metadata.records import RunRecord
-from pipeline.checks import UNUSED_STAGES
-from pipeline.recipe import PROJECT_ROOT, Recipe, project_relative
+from pipeline.checks import UNUSED_STAGES, parse_schema
+from pipeline.recipe import Recipe, project_relative
 from pipeline.schema_changes import changes, editing, evidence, files, rejections
 from pipeline.schema_changes.changes import Proposal
 from pipeline.schema_changes.proposals import proposals
@@ -79,11 +78,6 @@ class Offer:
         return list(difflib.unified_diff(before, after, origin, shown, lineterm=""))
 
 
-def schema_path(recipe: Recipe) -> Path:
-    """Where a recipe's curated schema lies, or will."""
-    return PROJECT_ROOT / "schemas" / recipe.name / evidence.SCHEMA_FILE
-
-
 def make(store: Queries, recipe: Recipe, run: RunRecord, look_at_files: bool) -> Offer:
     """What the data of a run ask of a recipe's schema.
 
@@ -97,9 +91,9 @@ def make(store: Queries, recipe: Recipe, run: RunRecord, look_at_files: bool) ->
     Raises:
         MillraceError: The run left nothing to go by, or the schema is not readable.
     """
-    path = schema_path(recipe)
+    path = recipe.schema_path
     before = files.text_of(path)
-    schema = None if before is None else _parsed(path, before)
+    schema = None if before is None else parse_schema(before, path)
     absent = _absent(recipe, schema) if look_at_files and schema is not None else {}
     found = evidence.of(store, run, schema, absent)
     text = _INFERRED.format(recipe=recipe.name, run=run.id) + found.schema_text if before is None else before
@@ -110,13 +104,6 @@ def make(store: Queries, recipe: Recipe, run: RunRecord, look_at_files: bool) ->
     asked = proposals(current, found.data, {})
     left_out = [proposal.feature for proposal in asked if proposal.keys != keys.get(proposal.feature, ())]
     return Offer(path, run.id, before, text, made, left_out)
-
-
-def _parsed(path: Path, text: str) -> schema_pb2.Schema:
-    try:
-        return editing.parse(text)
-    except text_format.ParseError as error:
-        raise SettingsError(f"{project_relative(path)}:{error.GetLine()}: not a schema: {error}.") from error
 
 
 def _absent(recipe: Recipe, schema: schema_pb2.Schema) -> Mapping[str, str]:

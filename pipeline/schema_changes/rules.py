@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.schema_changes import changes
@@ -194,7 +195,8 @@ def ranges(case: Case) -> Iterator[Change | str]:
         if math.isinf(found):
             yield f"{extreme} value {found}, {side} {bound} {_number(limit)}: mend the data, or take {bound} away"
             continue
-        value: changes.Value = int(found) if kind == "int_domain" else found
+        # As few digits as say which 32-bit number it is.
+        value: changes.Value = int(found) if kind == "int_domain" else float(str(np.float32(found)))
         text = f"{extreme} value {_number(found)}, {side} {bound} {_number(limit)}"
         counted = rows.outside(name, limit, None) if bound == "min" else rows.outside(name, None, limit)
         yield from case.change(f"{kind}.{bound}", value, text, counted)

@@ -185,6 +185,14 @@ def test_a_failed_node_says_how_to_go_on(millrace: Millrace, ends_with: Callable
     assert go_on.endswith(AGAIN)
 
 
+def test_anomalies_may_be_right_and_the_schema_behind(millrace: Millrace, ends_with: Callable[[object], None]) -> None:
+    ends_with(NodeError("DataGate failed.\nLog: /l", kind="AnomalyError"))
+    see, go_on = millrace("run", "small", *SLICES).stderr.splitlines()[2:]
+    assert see.startswith("See what would have to change:  ")
+    assert see.endswith("millrace schema propose small --env environments/local.yaml")
+    assert go_on.endswith(AGAIN)
+
+
 def test_another_error_ends_with_1(millrace: Millrace, ends_with: Callable[[object], None]) -> None:
     ends_with(DataError("The file is empty.", "Fill it."))
     result = millrace("run", "small")

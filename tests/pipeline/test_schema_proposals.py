@@ -201,6 +201,7 @@ def test_the_new_share_is_in_whole_percents_below_and_optional_columns_need_code
     company = ask(company=["Red"] * 98 + [None] * 2).of("company")
     assert company.keys == ("presence.min_fraction: 0.98", "value_count.min: 1", "value_count.max: 1")
     assert company.notes == ("features.py must take a missing value of it from then on",)
+    assert ask(fare=[700.1] * 100).of("fare").keys == ("float_domain.max: 700.1",)
     two_thirds = {name: values * 3 for name, values in GOOD.items()} | {"fare": [1.0] * 200 + [None] * 100}
     assert ask(**two_thirds).of("fare").keys == ("presence.min_fraction: 0.66",)
 

@@ -7,12 +7,13 @@ from google.protobuf import json_format
 from rich.text import Text
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline import checks
 from pipeline import recipe as recipes
 from pipeline.commands import found
 from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
 from pipeline.commands.schema.arguments import RECIPE, RUN_OPTION, run_of
 from pipeline.recipe import project_relative
-from pipeline.schema_changes import changes, editing, evidence, offer
+from pipeline.schema_changes import changes, editing, evidence
 
 
 @click.command("show")
@@ -22,16 +23,14 @@ from pipeline.schema_changes import changes, editing, evidence, offer
 @ENVIRONMENT_OPTION
 @reports_errors
 def show(recipe_name: str, run_id: str | None, as_json: bool, environment_name: str) -> None:
-    """Show RECIPE's curated schema; with --run, or without one, the schema of a run."""
-    chosen = recipes.load(recipe_name)
-    path = offer.schema_path(chosen)
+    """Show RECIPE's curated schema; with --run, or where there is none yet, the one that a run used."""
+    path = recipes.load(recipe_name).schema_path
     if run_id is None and path.exists():
-        title, text = project_relative(path), path.read_text(encoding="utf-8")
+        title, parsed = project_relative(path), checks.read_schema(path)
     else:
         store = found.opened(environment_name)
         run = run_of(store, recipe_name, run_id, environment_name)
-        title, text = f"The schema of {run.id}", evidence.schema_of(store, run)
-    parsed = editing.parse(text)
+        title, parsed = f"The schema of {run.id}", editing.parse(evidence.schema_of(store, run))
     if as_json:
         found.print_json(json_format.MessageToDict(parsed, preserving_proto_field_name=True))
         return
