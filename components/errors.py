@@ -4,7 +4,7 @@
     ├── SettingsError        a recipe, an environment or a flag is wrong; found before anything runs
     ├── DataError            the data cannot be read or does not fit
     │   ├── BadRowError      one row is malformed
-    │   └── AnomalyError     the data gate: the data do not look like their schema
+    │   └── AnomalyError     the data do not look like their schema: the data gate's, or known before it
     ├── TrainingError        training cannot begin or went wrong
     ├── ExportError          a trained model cannot be written in the form that was asked for
     ├── PushError            a version cannot be written to the serving folder, or there is none to go back to

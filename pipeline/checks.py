@@ -9,7 +9,7 @@ from pathlib import Path
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.errors import DataError, SettingsError
+from components.errors import AnomalyError, SettingsError
 from components.example_gen import files
 from pipeline.recipe import Recipe, project_relative
 
@@ -27,7 +27,7 @@ def check(recipe: Recipe, inputs: files.InputFiles) -> None:
 
     Raises:
         SettingsError: A module or function is missing, or a setting names a column that is not there.
-        DataError: The data lack columns of the curated schema.
+        AnomalyError: The data lack columns of the curated schema.
     """
     _check_user_code(recipe)
     columns = files.columns(inputs)
@@ -94,7 +94,7 @@ def _check_schema_columns(path: Path, columns: list[str], shown: str) -> None:
     ]
     missing = [name for name in required if name not in columns]
     if missing:
-        raise DataError(
+        raise AnomalyError(
             f"{shown} lacks columns that {project_relative(path)} requires: {', '.join(missing)}; "
             f"it has {', '.join(columns)}.",
             "Add them to the data, or make them optional in the schema.",

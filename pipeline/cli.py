@@ -80,6 +80,11 @@ def run(
         sys.exit(EXIT_INTERRUPTED)
     except NodeError as error:
         raise NodeError(error.what, _after_failure(request, error.kind), error.kind) from error
+    except AnomalyError as error:
+        # Known before anything ran: what to compare with is an earlier run, where there is one.
+        store = Store.open_sqlite(environment.metadata_path)
+        see = [_see_changes(request)] if store and store.run_ids(recipe_name) else []
+        raise AnomalyError(error.what, "\n".join([error.fix or "", *see])) from error
     _show_end(console, request, environment, finished)
 
 
@@ -91,6 +96,8 @@ def _show_end(
     store = Store.open_sqlite(environment.metadata_path)
     result = outcome.read(store, finished.nodes) if store else outcome.Result(None, None)
     outcome.show(console, result)
+    if result.let_pass:
+        console.print(_see_changes(request), highlight=False, soft_wrap=True)
     if finished.new:
         console.print(
             f"Logs       {outcome.shown(environment.log_root / finished.id)}", highlight=False, soft_wrap=True
@@ -152,10 +159,12 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
 def _after_failure(request: worker.Request, kind: str | None) -> str:
     """The commands that go on after a node failed; what stopped on anomalies may be right, and the schema behind."""
     go_on = f"Go on:  {run_line(request)}"
-    if kind != AnomalyError.__name__:
-        return go_on
+    return f"{_see_changes(request)}\n{go_on}" if kind == AnomalyError.__name__ else go_on
+
+
+def _see_changes(request: worker.Request) -> str:
     propose = shell_line("schema", "propose", request.recipe, *environment_words(request.environment))
-    return f"See what would have to change:  {propose}\n{go_on}"
+    return f"See what would have to change:  {propose}"
 
 
 INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, schema.schema)

@@ -144,6 +144,23 @@ def test_what_cannot_be_done_safely_is_refused(before: str, changes: str, messag
     assert str(raised.value) == message
 
 
+@pytest.mark.parametrize("style", [{}, {"as_one_line": True}, {"pointy_brackets": True}, {"as_utf8": True}])
+def test_all_changes_at_once_in_any_style(style: dict[str, bool]) -> None:
+    text = text_format.MessageToString(editing.parse(TAXI), **style)
+    wanted = editing.parse(TAXI)
+    for number, feature in enumerate(list(wanted.feature)):
+        feature.presence.min_fraction = number / 100
+        feature.value_count.min = number
+        feature.lifecycle_stage = schema_pb2.DEPRECATED if number % 2 else schema_pb2.PRODUCTION
+        if feature.type == schema_pb2.INT:
+            feature.int_domain.max = 2**62 + number
+        elif feature.type == schema_pb2.FLOAT:
+            feature.float_domain.min = -1.1e-9 * number
+        wanted.feature.add(name=f"new {number} \n\"ü'", type=schema_pb2.INT).int_domain.SetInParent()
+    wanted.string_domain[0].value.insert(3, "a # { } 'b' \\")
+    assert editing.parse(editing.edited(text, wanted)) == wanted
+
+
 def test_every_field_is_found_at_its_place() -> None:
     [feature] = syntax.parse(STYLES[1][0]).fields
     assert feature.block is not None

@@ -15,6 +15,8 @@ from pipeline.commands.schema.arguments import RECIPE, RUN_OPTION, run_of
 from pipeline.recipe import project_relative
 from pipeline.schema_changes import changes, editing, evidence
 
+LONGEST = 80
+
 
 @click.command("show")
 @RECIPE
@@ -57,7 +59,8 @@ def _cells(whole: schema_pb2.Schema, feature: schema_pb2.Feature) -> tuple[str, 
 def _allowed(whole: schema_pb2.Schema, feature: schema_pb2.Feature) -> str:
     domain = changes.string_domain(whole, feature)
     if domain is not None:
-        return ", ".join(domain.value)
+        listed = ", ".join(domain.value)
+        return listed if len(listed) <= LONGEST else f"{listed[:LONGEST]}… ({len(domain.value)} values)"
     kind = feature.WhichOneof("domain_info")
     if kind not in {"int_domain", "float_domain"}:
         return kind or ""
