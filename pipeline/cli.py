@@ -24,6 +24,7 @@ from pipeline.commands.line import (
     program,
     reports_errors,
     run_line,
+    set_words,
     shell_line,
 )
 
@@ -83,7 +84,9 @@ def run(
     except AnomalyError as error:
         # Known before anything ran: what to compare with is an earlier run, where there is one.
         store = Store.open_sqlite(environment.metadata_path)
-        see = [_see_changes(request)] if store and store.run_ids(recipe_name) else []
+        # Told in full, for the settings of that run may have named other files.
+        sets = set_words(overrides or (f"data.path={chosen.settings.data.path}",))
+        see = [_see_changes(request, *sets)] if store and store.run_ids(recipe_name) else []
         raise AnomalyError(error.what, "\n".join([error.fix or "", *see])) from error
     _show_end(console, request, environment, finished)
 
@@ -162,8 +165,8 @@ def _after_failure(request: worker.Request, kind: str | None) -> str:
     return f"{_see_changes(request)}\n{go_on}" if kind == AnomalyError.__name__ else go_on
 
 
-def _see_changes(request: worker.Request) -> str:
-    propose = shell_line("schema", "propose", request.recipe, *environment_words(request.environment))
+def _see_changes(request: worker.Request, *words: str) -> str:
+    propose = shell_line("schema", "propose", request.recipe, *words, *environment_words(request.environment))
     return f"See what would have to change:  {propose}"
 
 

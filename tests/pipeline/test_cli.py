@@ -202,7 +202,9 @@ def test_a_column_that_is_gone_points_to_the_schema_where_there_are_runs_to_comp
     fix, see = millrace("run", "small").stderr.splitlines()[1:]
     assert fix == "Add them."
     assert see.startswith("See what would have to change:  ")
-    assert see.endswith("millrace schema propose small")
+    assert see.endswith("millrace schema propose small --set data.path=data.csv")
+    see = millrace("run", "small", "--set", "data.path=./data.csv").stderr.splitlines()[-1]
+    assert see.endswith("millrace schema propose small --set data.path=./data.csv")
 
 
 def test_anomalies_that_were_let_pass_point_to_the_schema(

@@ -306,9 +306,16 @@ def test_a_required_column_that_the_files_lack_is_gone_before_a_run_could_tell(
     (project / "data.csv").write_text("tips,company\n1,Blue\n")
     proposal = values(env)["proposals"][0]
     assert (proposal["feature"], proposal["changes"][0]["text"]) == ("fare", "required, and gone from data.csv")
+    (project / "b.csv").write_text("fare,company\n1,Blue\n")
+    output = said(env, "propose", "small", "--set", "data.path=b.csv")
+    assert "gone from" not in output
+    sets = f"--set data.path=b.csv --env {env}"
+    assert f"{sets}\n" in output
     ran("small-2")
     older = json.loads(said(env, "propose", "small", "--run", "small-1", "--json"))
     assert older["proposals"][0]["changes"][0]["text"] == "largest value 900, above max 700"
+    accepted = said(env, "accept", "small", "fare", "--set", "data.path=b.csv")
+    assert accepted.endswith(f"millrace run small {sets}\n")
 
 
 def test_a_run_without_statistics_says_so(env: str, ran: Ran, builder: StoreBuilder, tmp_path: Path) -> None:

@@ -40,13 +40,20 @@ FEATURES = click.argument("features", metavar="[FEATURE]...", nargs=-1, shell_co
 RUN_OPTION = click.option(
     "--run", "run_id", metavar="RUN", shell_complete=found.complete_runs, help="Look at its data; default: the latest."
 )
+FILES_OPTION = click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Where to look for the files of today, e.g. data.path=trips.csv; default: as in that run.",
+)
 SEEN_OPTION = click.option(
     "--seen", metavar="DIGEST", help="Refuse if the schema is no longer the one that was shown under this digest."
 )
 
 
-def offer_of(recipe_name: str, run_id: str | None, environment_name: str) -> Offer:
-    """What the data of a run ask of a recipe's schema.
+def offer_of(recipe_name: str, run_id: str | None, environment_name: str, overrides: tuple[str, ...] = ()) -> Offer:
+    """What the data of a run ask of a recipe's schema; without `overrides`, those of the run hold.
 
     Raises:
         MillraceError: There is no such recipe or run, or the run left nothing to go by.
@@ -55,7 +62,7 @@ def offer_of(recipe_name: str, run_id: str | None, environment_name: str) -> Off
     store = found.opened(environment_name)
     run = run_of(store, recipe_name, run_id, environment_name)
     request = request_of(run.id, environment_name)
-    chosen = recipes.load(recipe_name, request.overrides if request else ())
+    chosen = recipes.load(recipe_name, overrides or (request.overrides if request else ()))
     is_latest = run.id in store.run_ids(chosen.name)[:1]
     return offer.make(store, chosen, run, look_at_files=is_latest)
 

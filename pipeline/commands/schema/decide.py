@@ -5,9 +5,17 @@ from __future__ import annotations
 import click
 
 from components.errors import MillraceError
-from pipeline.commands.line import ENVIRONMENT_OPTION, environment_words, reports_errors, run_line, shell_line
+from pipeline.commands.line import (
+    ENVIRONMENT_OPTION,
+    environment_words,
+    reports_errors,
+    run_line,
+    set_words,
+    shell_line,
+)
 from pipeline.commands.schema.arguments import (
     FEATURES,
+    FILES_OPTION,
     RECIPE,
     RUN_OPTION,
     SEEN_OPTION,
@@ -26,6 +34,7 @@ from pipeline.schema_changes.offer import Offer
 @click.option("--all", "everything", is_flag=True, help="All that is proposed.")
 @RUN_OPTION
 @SEEN_OPTION
+@FILES_OPTION
 @ENVIRONMENT_OPTION
 @reports_errors
 def accept(
@@ -34,6 +43,7 @@ def accept(
     everything: bool,
     run_id: str | None,
     seen: str | None,
+    overrides: tuple[str, ...],
     environment_name: str,
 ) -> None:
     """Change RECIPE's schema as it is proposed for FEATURE..., and nothing else in the file."""
@@ -42,7 +52,7 @@ def accept(
             f"received {'both features and --all' if everything else 'no feature'}, expected FEATURE... or --all.",
             f"See what is proposed:  {propose_line(recipe_name, environment_name)}",
         )
-    offered = offer_of(recipe_name, run_id, environment_name)
+    offered = offer_of(recipe_name, run_id, environment_name, overrides)
     _check_seen(offered, seen, recipe_name, environment_name)
     acceptable = [proposal for proposal in offered.proposals if proposal.changes]
     chosen = acceptable if everything else offered.chosen(features)
@@ -60,7 +70,10 @@ def accept(
     if left:
         click.echo(f"Still open: {', '.join(proposal.feature for proposal in left)}.")
     request = request_of(offered.run, environment_name)
-    again = run_line(request) if request else shell_line("run", recipe_name, *environment_words(environment_name))
+    if request and not overrides:
+        again = run_line(request)
+    else:
+        again = shell_line("run", recipe_name, *set_words(overrides), *environment_words(environment_name))
     click.echo(f"Go on:  {again}")
 
 
@@ -70,6 +83,7 @@ def accept(
 @click.option("--reason", required=True, help="Why not; kept with it.")
 @RUN_OPTION
 @SEEN_OPTION
+@FILES_OPTION
 @ENVIRONMENT_OPTION
 @reports_errors
 def reject(
@@ -78,13 +92,14 @@ def reject(
     reason: str,
     run_id: str | None,
     seen: str | None,
+    overrides: tuple[str, ...],
     environment_name: str,
 ) -> None:
     """Remember that what is proposed for FEATURE... is not wanted; the same is not proposed again."""
     if not features:
         line = propose_line(recipe_name, environment_name)
         raise MillraceError("received no feature, expected FEATURE...", f"See what is proposed:  {line}")
-    offered = offer_of(recipe_name, run_id, environment_name)
+    offered = offer_of(recipe_name, run_id, environment_name, overrides)
     _check_seen(offered, seen, recipe_name, environment_name)
     chosen = offered.chosen(features)
     for proposal in chosen:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from pipeline.commands import found
-from pipeline.commands.line import ENVIRONMENT_OPTION, environment_words, reports_errors, shell_line
-from pipeline.commands.schema.arguments import RECIPE, RUN_OPTION, offer_of
+from pipeline.commands.line import ENVIRONMENT_OPTION, environment_words, reports_errors, set_words, shell_line
+from pipeline.commands.schema.arguments import FILES_OPTION, RECIPE, RUN_OPTION, offer_of
 from pipeline.recipe import project_relative
 from pipeline.schema_changes import changes, rejections
 from pipeline.schema_changes.changes import Proposal
@@ -19,12 +19,15 @@ from pipeline.schema_changes.offer import Offer
 @click.command()
 @RECIPE
 @RUN_OPTION
+@FILES_OPTION
 @found.JSON_OPTION
 @ENVIRONMENT_OPTION
 @reports_errors
-def propose(recipe_name: str, run_id: str | None, as_json: bool, environment_name: str) -> None:
+def propose(
+    recipe_name: str, run_id: str | None, overrides: tuple[str, ...], as_json: bool, environment_name: str
+) -> None:
     """Show what the data of the latest run ask of RECIPE's schema; nothing is changed."""
-    offered = offer_of(recipe_name, run_id, environment_name)
+    offered = offer_of(recipe_name, run_id, environment_name, overrides)
     acceptable = [proposal for proposal in offered.proposals if proposal.changes]
     if as_json:
         found.print_json(_values(offered, acceptable))
@@ -42,7 +45,8 @@ def propose(recipe_name: str, run_id: str | None, as_json: bool, environment_nam
         click.echo()
         click.echo("\n".join(offered.diff(acceptable)))
     if acceptable or offered.before is None:
-        _show_next(recipe_name, offered, acceptable, environment_name)
+        exactly = [*set_words(overrides), *environment_words(environment_name)]
+        _show_next(recipe_name, offered, acceptable, exactly)
 
 
 def _show_proposals(proposals: Sequence[Proposal]) -> None:
@@ -64,8 +68,8 @@ def _counted(change: changes.Change) -> str:
     return "" if told else f", in {change.count}"
 
 
-def _show_next(recipe_name: str, offered: Offer, acceptable: Sequence[Proposal], environment_name: str) -> None:
-    exactly = ["--run", offered.run, "--seen", offered.digest, *environment_words(environment_name)]
+def _show_next(recipe_name: str, offered: Offer, acceptable: Sequence[Proposal], words: Sequence[str]) -> None:
+    exactly = ["--run", offered.run, "--seen", offered.digest, *words]
     click.echo(f"\nAccept:  {shell_line('schema', 'accept', recipe_name, '--all', *exactly)}")
     if acceptable:
         some = ["schema", "reject", recipe_name, acceptable[0].feature, "--reason", "…", *exactly]
