@@ -8,6 +8,19 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
+STATE_WORDS = {
+    "NEW": "running",
+    "RUNNING": "running",
+    "COMPLETE": "done",
+    "CACHED": "cached",
+    "FAILED": "failed",
+    "CANCELED": "stopped",
+}
+"""ML Metadata's state names of executions in the user's words."""
+
+QUIET_NODES = frozenset({"BaselineModel"})
+"""Nodes that do no work of their own and would only lengthen a table."""
+
 
 @dataclass(frozen=True)
 class ArtifactRecord:

@@ -8,11 +8,11 @@ import click
 import yaml
 from rich.console import Console
 
-from components.errors import MillraceError, NodeError
+from components.errors import AnomalyError, MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
 from pipeline import local, nodes, outcome, progress, recipe, why, worker
-from pipeline.commands import deploy, diff, lineage, predict, rollback, runs, serve
+from pipeline.commands import deploy, diff, lineage, predict, rollback, runs, schema, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -23,6 +23,8 @@ from pipeline.commands.line import (
     environment_words,
     program,
     reports_errors,
+    run_line,
+    set_words,
     shell_line,
 )
 
@@ -75,10 +77,17 @@ def run(
     try:
         finished = local.run(chosen, environment, request, inputs, view)
     except KeyboardInterrupt:
-        click.echo(f"Stopped. Nothing half done is left; go on with: {_run_again(request)}")
+        click.echo(f"Stopped. Nothing half done is left; go on with: {run_line(request)}")
         sys.exit(EXIT_INTERRUPTED)
     except NodeError as error:
-        raise NodeError(error.what, f"Go on:  {_run_again(request)}") from error
+        raise NodeError(error.what, _after_failure(request, error.kind), error.kind) from error
+    except AnomalyError as error:
+        # Known before anything ran: what to compare with is an earlier run, where there is one.
+        store = Store.open_sqlite(environment.metadata_path)
+        # Told in full, for the settings of that run may have named other files.
+        sets = set_words(overrides or (f"data.path={chosen.settings.data.path}",))
+        see = [_see_changes(request, *sets)] if store and store.run_ids(recipe_name) else []
+        raise AnomalyError(error.what, "\n".join([error.fix or "", *see])) from error
     _show_end(console, request, environment, finished)
 
 
@@ -90,6 +99,8 @@ def _show_end(
     store = Store.open_sqlite(environment.metadata_path)
     result = outcome.read(store, finished.nodes) if store else outcome.Result(None, None)
     outcome.show(console, result)
+    if result.let_pass:
+        console.print(_see_changes(request), highlight=False, soft_wrap=True)
     if finished.new:
         console.print(
             f"Logs       {outcome.shown(environment.log_root / finished.id)}", highlight=False, soft_wrap=True
@@ -148,13 +159,18 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
     click.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)
 
 
-def _run_again(request: worker.Request) -> str:
-    sets = [part for override in request.overrides for part in ("--set", override)]
-    end = ["--to", request.to_node] if request.to_node else []
-    return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
+def _after_failure(request: worker.Request, kind: str | None) -> str:
+    """The commands that go on after a node failed; what stopped on anomalies may be right, and the schema behind."""
+    go_on = f"Go on:  {run_line(request)}"
+    return f"{_see_changes(request)}\n{go_on}" if kind == AnomalyError.__name__ else go_on
 
 
-INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff)
+def _see_changes(request: worker.Request, *words: str) -> str:
+    propose = shell_line("schema", "propose", request.recipe, *words, *environment_words(request.environment))
+    return f"See what would have to change:  {propose}"
+
+
+INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, schema.schema)
 
 for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)

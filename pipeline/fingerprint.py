@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,47 +20,15 @@ from pydantic import BaseModel
 from components.example_gen import files
 from components.example_gen.digests import content_digests
 from components.example_gen.formats import IMAGE_FORMATS
+from metadata.fingerprints import PROPERTY, Fingerprint
 from pipeline import nodes
 from pipeline.environment import Environment
 from pipeline.recipe import Recipe, project_relative
 from pipeline.source_code import SourceCode, source_digest
 
-PROPERTY = "fingerprint"
-"""The execution property that holds a node's fingerprint, as JSON."""
+__all__ = ["PROPERTY", "Fingerprint", "fingerprints"]
 
 DAG = Path(__file__).with_name("dag.py")
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """Everything besides the input artifacts that decides a node's result.
-
-    Attributes:
-      settings: The node's own settings, by dotted key.
-      code: A digest for each of the project's source files that the node reaches by imports.
-      packages: The versions of the installed packages that do the node's work.
-      files: A content digest for each file that the node reads from outside the pipeline; for each folder, where they
-        are images.
-    """
-
-    settings: dict[str, Any] = field(default_factory=dict)
-    code: dict[str, str] = field(default_factory=dict)
-    packages: dict[str, str] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """A canonical text: equal fingerprints give equal texts."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    @property
-    def digest(self) -> str:
-        """A short name for it."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
-
-    @classmethod
-    def from_json(cls, text: str) -> Fingerprint:
-        """The inverse of `to_json`."""
-        return cls(**json.loads(text))
 
 
 def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFiles) -> dict[str, Fingerprint]:

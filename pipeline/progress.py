@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from metadata.records import QUIET_NODES, STATE_WORDS
 from metadata.store import NodeRun
 from pipeline import worker
 
@@ -24,16 +25,6 @@ STYLES = {
     "failed": "bold red",
     "stopped": "red",
 }
-STATES = {
-    "NEW": "running",
-    "RUNNING": "running",
-    "COMPLETE": "done",
-    "CACHED": "cached",
-    "FAILED": "failed",
-    "CANCELED": "stopped",
-}
-QUIET_NODES = frozenset({"BaselineModel"})
-"""Nodes that do no work of their own and would only lengthen the table."""
 
 
 class View:
@@ -98,7 +89,7 @@ class View:
 
 def state_of(record: NodeRun | None) -> str:
     """The state of a node in the user's words."""
-    return STATES[record.state] if record else "waiting"
+    return STATE_WORDS[record.state] if record else "waiting"
 
 
 def training_note(run_folder: Path, node: str) -> str:

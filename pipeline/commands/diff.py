@@ -8,10 +8,10 @@ from typing import Any
 import click
 from rich.text import Text
 
-from pipeline import differences
+from metadata import differences
+from metadata.differences import Change
 from pipeline.commands import found
 from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
-from pipeline.differences import Change
 
 LONGEST = 60
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from components.errors import MillraceError
 from metadata.queries import PAGE, Queries
-from metadata.records import MadeArtifact, NodeRun, RunRecord
+from metadata.records import QUIET_NODES, STATE_WORDS, MadeArtifact, NodeRun, RunRecord
 from pipeline import environment as environments
 from pipeline import lock, nodes, outcome, progress
 from pipeline.commands import found
@@ -20,7 +20,7 @@ from pipeline.commands.found import JSON_OPTION
 from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
 
 SECONDS_BETWEEN_LOOKS = 1.0
-STATES = progress.STATES | {"NEW": "starting"}
+STATES = STATE_WORDS | {"NEW": "starting"}
 STYLES = progress.STYLES | {"starting": "dim"}
 LIMIT_OPTION = click.option(
     "--limit", type=click.IntRange(min=1), default=PAGE, show_default=True, help="At most so many."
@@ -63,7 +63,7 @@ def runs(recipe_name: str | None, limit: int, as_json: bool, environment_name: s
 
 def run_values(run: RunRecord) -> dict[str, Any]:
     """A run as JSON; nodes that do no work of their own are not counted."""
-    counted = [node for node in run.nodes if node.node not in progress.QUIET_NODES]
+    counted = [node for node in run.nodes if node.node not in QUIET_NODES]
     return {
         "run": run.id,
         "recipe": run.pipeline,

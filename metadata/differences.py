@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.evaluation.settings import SUMMARY_FILE
+from metadata.contents.places import SCHEMA_FILE, SUMMARY_FILE
+from metadata.fingerprints import PROPERTY, Fingerprint
 from metadata.queries import Queries
 from metadata.records import ArtifactRecord, RunRecord
-from pipeline.fingerprint import PROPERTY, Fingerprint
-
-SCHEMA_FILE = "schema.pbtxt"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,43 @@
+"""What a node's result depends on besides its input artifacts, as its execution records it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+PROPERTY = "fingerprint"
+"""The execution property that holds a node's fingerprint, as JSON."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Everything besides the input artifacts that decides a node's result.
+
+    Attributes:
+        settings: The node's own settings, by dotted key.
+        code: A digest for each of the project's source files that the node reaches by imports.
+        packages: The versions of the installed packages that do the node's work.
+        files: A content digest for each file that the node reads from outside the pipeline; for each folder, where they
+            are images.
+    """
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    code: dict[str, str] = field(default_factory=dict)
+    packages: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """A canonical text: equal fingerprints give equal texts."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @property
+    def digest(self) -> str:
+        """A short name for it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
+    @classmethod
+    def from_json(cls, text: str) -> Fingerprint:
+        """The inverse of `to_json`."""
+        return cls(**json.loads(text))

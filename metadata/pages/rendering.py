@@ -1,0 +1,130 @@
+"""Turns templates into pages: one file that needs no network, or pages that a server gives out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from metadata.pages.charts import Chart
+
+HERE = Path(__file__).parent
+STATIC = HERE / "static"
+STYLE_FILE = "pages.css"
+SCRIPT_FILE = "pages.js"
+MILLISECONDS = 1000
+NONE = "-"
+
+
+class Links:
+    """Where things can be looked at; in a report, which stands alone, nowhere: every answer is an empty text."""
+
+    def run(self, run_id: str) -> str:
+        """The page of a run."""
+        return ""
+
+    def node(self, run_id: str, node: str) -> str:
+        """The page of a node of a run."""
+        return ""
+
+    def artifact(self, artifact_id: int) -> str:
+        """The page of an artifact."""
+        return ""
+
+    def lineage(self, artifact_id: int) -> str:
+        """The graph of what an artifact was made from and what was made from it."""
+        return ""
+
+    def difference(self, before: str, after: str) -> str:
+        """What differs between two runs."""
+        return ""
+
+
+def render(template: str, *, inline: bool, links: Links, **values: Any) -> str:
+    """A page.
+
+    Args:
+        template: Its name below templates/.
+        inline: Whether style and script are in the page itself, as a file that stands alone needs it.
+        links: Where the things it names can be looked at.
+        values: What the template shows.
+    """
+    return templates().get_template(template).render(inline=inline, links=links, **values)
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """The templates, with their filters."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {"number": number, "count": count, "seconds": seconds, "time": local_time, "share": share}
+    made.globals |= {"static": _static, "chart_json": chart_json}
+    return made
+
+
+def chart_json(chart: Chart) -> Markup:
+    """A chart for a script element of type application/json."""
+    return script_json(chart.to_json())
+
+
+def script_json(value: Mapping[str, Any]) -> Markup:
+    """JSON that no `</script>` in a value can end."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))  # noqa: S704 (a `<` is all that HTML reads in a script element)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number with so many digits after the point where it is small, fewer where it is large; a dash for None."""
+    if value is None:
+        return NONE
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def count(value: int, one: str, many: str | None = None) -> str:
+    """A count with its noun: `1 row`, `2 rows`."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration."""
+    if value is None:
+        return ""
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def local_time(milliseconds: int | None) -> str:
+    """Milliseconds since 1970 as local time; nothing for None."""
+    return (
+        ""
+        if milliseconds is None
+        else datetime.fromtimestamp(milliseconds / MILLISECONDS).strftime("%Y-%m-%d %H:%M:%S")
+    )
+
+
+def share(value: float | None) -> str:
+    """A share as a percentage."""
+    if value is None:
+        return NONE
+    return f"{value:.1%}" if value >= 0.001 or value == 0 else f"{value:.2%}"
+
+
+@cache
+def _static(name: str) -> Markup:
+    text = (STATIC / name).read_text(encoding="utf-8")
+    return Markup(text)  # noqa: S704 (our own file)

@@ -1,0 +1,28 @@
+"""The names by which artifacts are read are those by which they were written."""
+
+import pytest
+from tfx.components.example_validator import executor as example_validator
+from tfx.components.schema_gen import executor as schema_gen
+from tfx.components.statistics_gen import executor as statistics_gen
+
+from components import data_gate
+from components.evaluation import settings as evaluation
+from components.trainer import card
+from metadata.contents import places
+from pipeline import worker
+
+
+@pytest.mark.parametrize(
+    ("read", "written"),
+    [
+        (places.SCHEMA_FILE, schema_gen.DEFAULT_FILE_NAME),
+        (places.STATISTICS_FILE, statistics_gen.DEFAULT_FILE_NAME),
+        (places.ANOMALIES_FILE, example_validator.DEFAULT_FILE_NAME),
+        (places.VERDICT_FILE, data_gate.VERDICT_FILE),
+        (places.SUMMARY_FILE, evaluation.SUMMARY_FILE),
+        (places.CARD_FILE, card.PLACE),
+        (places.FAILURE_FILE, worker.FAILURE_FILE),
+    ],
+)
+def test_each_is_the_writers_name(read: str, written: str) -> None:
+    assert read == written
