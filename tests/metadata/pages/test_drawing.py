@@ -11,7 +11,7 @@ from browser import Reader, overflow, violations
 from playwright.sync_api import Browser, Locator, Page, expect
 
 RUNS = 40
-FIGURES = 16
+FIGURES = 17
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +89,14 @@ def test_a_graph_runs_to_the_right_where_there_is_room_and_down_where_there_is_n
     first = graph.get_by_role("link", name=re.compile("^CsvExampleGen")).bounding_box()
     across = "y" if along == "x" else "x"
     assert last[along] - first[along] > abs(last[across] - first[across])
+
+
+def test_a_graph_that_only_fits_downwards_is_drawn_so(drawn: Page) -> None:
+    graph = figure(drawn, "A pipeline of nine nodes")
+    assert graph.get_by_role("region").count() == 0
+    first = graph.get_by_role("listitem", name="CsvExampleGen").bounding_box()
+    last = graph.get_by_role("listitem", name="Pusher").bounding_box()
+    assert last["y"] - first["y"] > 500
 
 
 def test_a_hundred_artifacts_scroll_in_a_frame_of_their_own(drawn: Page) -> None:

@@ -68,7 +68,7 @@ def column(page: Page, index: int) -> list[str]:
 def test_a_strict_content_security_policy_is_no_obstacle(reader: Reader, served: str) -> None:
     page = reader.open(served)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    expect(page.locator("figure[data-drawn]")).to_have_count(16)
+    expect(page.locator("figure[data-drawn]")).to_have_count(17)
     assert page.locator("[style*='--heat']").count() == 4
     page.get_by_role("button", name="Switch to the dark theme").click()
     page.reload()
@@ -205,3 +205,10 @@ def test_what_comes_later_is_set_up_like_the_rest(reader: Reader, url: str) -> N
     expect(page.locator("main section").first.locator(".empty")).to_have_text("No values.")
     expect(page.get_by_role("button", name="Copy: millrace runs")).to_have_count(1)
     assert page.locator(".command-frame button").count() == 2
+
+
+def test_a_link_into_closed_details_opens_them(reader: Reader, url: str) -> None:
+    page = reader.open(url)
+    expect(page.locator("#inner")).to_be_hidden()
+    page.get_by_role("link", name="to what is closed").click()
+    expect(page.locator("#inner")).to_be_in_viewport()

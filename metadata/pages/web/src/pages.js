@@ -5,6 +5,7 @@ import { setUpDifferences } from "./page/differences.js";
 import { setUpFilters } from "./page/filters.js";
 import { setUpHeat } from "./page/heat.js";
 import { setUpSorting } from "./page/sorting.js";
+import { setUpTargets } from "./page/targets.js";
 import { setUpTheme } from "./page/theme.js";
 
 // All that concerns a part of the page; such a part comes later, too, where a page follows what goes on.
@@ -21,6 +22,7 @@ function start() {
   setUpTheme();
   setUpContents();
   setUp(document);
+  setUpTargets();
   document.addEventListener("pages:replaced", (event) => setUp(event.target));
 }
 

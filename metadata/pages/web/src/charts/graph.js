@@ -61,18 +61,26 @@ function drawNode(node) {
     s("text", { class: "label", x: left + PADDING + icon, y: top + line }, truncate(node.label, room - icon, LABEL, 600)),
     detail && s("text", { class: "detail", x: left + PADDING, y: top + line + 16 }, truncate(detail, room, DETAIL)),
   ].filter(Boolean);
-  const attributes = { class: ["node", node.shape, node.state && `is-${node.state}`, node.current && "current"].filter(Boolean).join(" ") };
+  const attributes = { class: ["node", node.shape, node.state && `is-${node.state.replaceAll(" ", "-")}`, node.current && "current"].filter(Boolean).join(" ") };
   const name = { "aria-label": full, "aria-current": node.current && "true" };
   const inner = node.href ? [s("a", { href: node.href, ...name }, ...parts)] : parts;
   return s("g", { role: "listitem", ...attributes, ...(node.href ? {} : name) }, ...inner);
 }
 
-export function graph(data) {
-  const draw = (width) => {
-    const direction = width >= WIDE ? "LR" : "TB";
+// To the right where there is room; down where the page is narrow, or where only that way fits without scrolling.
+function fitted(data, width) {
+  const [right, down] = (width >= WIDE ? ["LR", "TB"] : ["TB"]).map((direction) => {
     const laid = placed(data, direction);
     const { width: natural, height } = laid.graph();
     const scale = natural > width && width / natural >= SMALLEST_SCALE ? width / natural : 1;
+    return { laid, natural, height, scale, fits: natural * scale <= width && height <= TALLEST };
+  });
+  return !right.fits && down?.fits ? down : right;
+}
+
+export function graph(data) {
+  const draw = (width) => {
+    const { laid, natural, height, scale } = fitted(data, width);
     const arrow = uniqueId("arrow");
     const edges = laid.edges().map((edge) => s("path", { d: path(laid.edge(edge).points), "marker-end": `url(#${arrow})` }));
     const head = { id: arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" };
