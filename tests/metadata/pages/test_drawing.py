@@ -152,7 +152,7 @@ def test_a_chart_of_nothing_says_so(drawn: Page, title: str) -> None:
 def test_bars_tell_names_and_shares_and_shorten_what_is_too_long(reader: Reader, url: str) -> None:
     chart = figure(reader.open(url, width=400), "company")
     texts = chart.locator("svg text").all_text_contents()
-    assert "52% · 50.1%" in texts
+    assert "52% · 50%" in texts
     assert "(empty)(empty)" in texts
     name = "Blue Ribbon Taxi Association of the City of Chicago"
     short = next(text for text in texts if text.startswith("Blue Ribbon")).removesuffix(name)

@@ -24,7 +24,7 @@ function sized(node) {
 
 function placed(data, direction) {
   const graph = new Graph({ multigraph: false });
-  graph.setGraph({ rankdir: direction, nodesep: 18, ranksep: direction === "LR" ? 44 : 34, marginx: 6, marginy: 6 });
+  graph.setGraph({ rankdir: direction, nodesep: 14, edgesep: 6, ranksep: direction === "LR" ? 44 : 34, marginx: 6, marginy: 6 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of data.nodes) graph.setNode(node.id, sized(node));
   for (const [from, to] of data.edges) {
@@ -93,11 +93,8 @@ export function graph(data) {
     );
     if (natural * scale <= width && height <= TALLEST) return svg;
     const frame = h("div", { class: "scroll graph-frame", tabindex: 0, role: "region", "aria-label": `${data.title}, scrolls` }, svg);
-    const current = data.nodes.find((node) => node.current);
-    if (current) {
-      const { x, y } = laid.node(current.id);
-      requestAnimationFrame(() => frame.scrollTo(x - width / 2, y - frame.clientHeight / 2));
-    }
+    const { x, y } = laid.node((data.nodes.find((node) => node.current) ?? data.nodes[0]).id);
+    requestAnimationFrame(() => frame.scrollTo(x - width / 2, y - frame.clientHeight / 2));
     return frame;
   };
   const from = (id) => data.edges.filter(([, to]) => to === id).map(([source]) => labels.get(source) ?? source);

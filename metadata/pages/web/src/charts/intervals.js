@@ -68,7 +68,7 @@ export function intervals(data) {
       r: { type: "identity" },
     };
     const svg = frame(options, `${data.title}: ${data.x} with intervals for ${all.length} rows`, { links: linked });
-    return tall ? h("div", { class: "tall", tabindex: 0, role: "region", "aria-label": data.title }, svg) : svg;
+    return tall ? h("div", { class: "tall", tabindex: 0, role: "region", "aria-label": `${data.title}, scrolls` }, svg) : svg;
   };
   const rows = () => all.map((row) => [[row.label, row.href], row.rows, row.value, row.low, row.high]);
   return { empty: !all.length && "No rows.", draw, columns: ["Of", "Rows", data.x, "Low", "High"], rows };
