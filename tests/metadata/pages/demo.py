@@ -160,13 +160,14 @@ def sections(count: int) -> list[tuple[str, str, list[Chart]]]:
     """All charts, by section: `(id, title, charts)`."""
     points = runs(count)
     one = Histogram("one value only", [Bins("train", [(3.0, 3.0, 10_012)])])
+    large = Histogram("large and near", [Bins("train", [(17_031_010_100, 17_031_980_100, 3)])])
     alone = Lines("One epoch", [Line("train", [(1, 0.5)])], "epoch", "loss")
     fares = [histogram("fare"), histogram("trip_miles", 4), histogram("tips", 20)]
     uneven = Histogram("bins of differing widths", [Bins("train", [(0, 1, 50), (1, 10, 40), (10, 100, 10)])])
     return [
         ("graph", "Pipeline", [graph(), pipeline()]),
         ("lineage", "Lineage", [chain(100)]),
-        ("statistics", "Statistics", [*fares, one, uneven, Histogram("nothing", [])]),
+        ("statistics", "Statistics", [*fares, one, uneven, large, Histogram("nothing", [])]),
         ("names", "Names", [bars(), Bars("none", [Counts("train", [], 0)])]),
         (
             "curves",

@@ -11,7 +11,7 @@ from browser import Reader, overflow, violations
 from playwright.sync_api import Browser, Locator, Page, expect
 
 RUNS = 40
-FIGURES = 17
+FIGURES = 18
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +140,12 @@ def test_bins_of_differing_widths_are_said_to_be_shares_per_unit(drawn: Page) ->
     chart = figure(drawn, "bins of differing widths")
     expect(chart.locator(".note-small")).to_have_text("Bins differ in width: heights are shares per unit.")
     assert [row[4] for row in numbers(chart)] == ["50%", "40%", "10%"]
+
+
+def test_ticks_of_large_numbers_that_are_near_each_other_differ(drawn: Page) -> None:
+    texts = figure(drawn, "large and near").locator("svg text").all_text_contents()
+    ticks = [text for text in texts if text.startswith("17,031,")]
+    assert 1 <= len(ticks) == len(set(ticks)) <= 3
 
 
 @pytest.mark.parametrize("title", ["nothing", "none"])

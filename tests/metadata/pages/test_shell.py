@@ -68,7 +68,7 @@ def column(page: Page, index: int) -> list[str]:
 def test_a_strict_content_security_policy_is_no_obstacle(reader: Reader, served: str) -> None:
     page = reader.open(served)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    expect(page.locator("figure[data-drawn]")).to_have_count(17)
+    expect(page.locator("figure[data-drawn]")).to_have_count(18)
     assert page.locator("[style*='--heat']").count() == 4
     page.get_by_role("button", name="Switch to the dark theme").click()
     page.reload()

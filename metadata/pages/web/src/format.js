@@ -22,7 +22,8 @@ export const shareBriefly = (value) => brief.format(value);
 
 // Short, for axes: 1,200 stays, 1,200,000 becomes 1.2M; in full where ticks would else read alike.
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });
-const full = new Intl.NumberFormat("en", { maximumSignificantDigits: 15 });
+const whole = new Intl.NumberFormat("en", { maximumSignificantDigits: 15 });
+export const full = (value) => whole.format(value);
 function shortly(value) {
   const size = Math.abs(value);
   if (size >= 1e15 || (size && size < 1e-4)) return value.toExponential();
@@ -30,5 +31,5 @@ function shortly(value) {
 }
 export function tick(value, _, ticks = []) {
   const texts = ticks.map(shortly);
-  return new Set(texts).size < texts.length ? full.format(value) : shortly(value);
+  return new Set(texts).size < texts.length ? full(value) : shortly(value);
 }
