@@ -39,8 +39,11 @@ REQUIREMENTS = [
     # Pages: the report of a run, and the dashboard.
     "jinja2",
     # Its clients: connections that are kept, and retries.
-    "urllib3>=2,<3",
+    "urllib3>=1.26,<3",
     "tenacity>=9,<10",
+    # Kubeflow Pipelines: the newest SDK that shares this set's protobuf.
+    "kfp>=2.5,<2.6",
+    "kfp-kubernetes",
     # C checksums for TFRecord framing, and gzip several times faster than zlib.
     "google-crc32c",
     "isal",
