@@ -57,13 +57,22 @@ def quoted_rows(
     column = rows.column(rows.schema.get_field_index(name))
     feature = next((feature for feature in schema.feature if feature.name == name), None)
     broken = _breaks(column, feature, schema)
-    if {reason.type for reason in info.reason} & ABSENCES:
-        broken = pc.or_(broken, column.is_null())
-    places = pc.indices_nonzero(broken)[:MAX_ROWS]
+    absent = column.is_null() if {reason.type for reason in info.reason} & ABSENCES else None
+    places = _places(broken, absent)
     return [
         {"row": place, "values": {column: _shown(values) for column, values in row.items()}}
         for place, row in zip(places.to_pylist(), rows.take(places).to_pylist(), strict=True)
     ]
+
+
+def _places(broken: pa.BooleanArray, absent: pa.BooleanArray | None) -> pa.Array:
+    """The first rows of both kinds, ascending; one of them is without a value, or more where there are too few others."""
+    bad = pc.indices_nonzero(broken)
+    if absent is None:
+        return bad[:MAX_ROWS]
+    empty = pc.indices_nonzero(absent)
+    chosen = pa.concat_arrays([bad[: MAX_ROWS - min(1, len(empty))], empty])[:MAX_ROWS]
+    return chosen.take(pc.array_sort_indices(chosen))
 
 
 def _breaks(column: pa.Array, feature: schema_pb2.Feature | None, schema: schema_pb2.Schema) -> pa.Array:
@@ -85,7 +94,7 @@ def _fits(values: pa.DataType, feature: schema_pb2.Feature) -> bool:
         schema_pb2.INT: pa.types.is_integer(values),
         schema_pb2.FLOAT: pa.types.is_floating(values),
     }
-    return kinds.get(feature.type, True)
+    return bool(kinds.get(feature.type, True))
 
 
 def _miscounted(column: pa.Array, feature: schema_pb2.Feature) -> pa.Array:

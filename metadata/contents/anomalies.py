@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from metadata.contents import protos, reading
@@ -42,12 +42,12 @@ class Said(reading.Record):
 
     split: str
     feature: str
-    samples: list[str] = []
-    rows: list[QuotedRow] = []
+    samples: list[str] = Field(default_factory=list)
+    rows: list[QuotedRow] = Field(default_factory=list)
 
 
 class _Failure(reading.Record):
-    findings: list[Said] = []
+    findings: list[Said] = Field(default_factory=list)
 
 
 SAID = TypeAdapter(list[Said])

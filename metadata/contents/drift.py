@@ -129,9 +129,7 @@ def _measured(
     return Measured(name, measure_name, value, bar, note="between deciles" if quantiles else "")
 
 
-def _of_texts(
-    measure_name: str, before: Mapping[str, float], after: Mapping[str, float]
-) -> tuple[float | None, str]:
+def _of_texts(measure_name: str, before: Mapping[str, float], after: Mapping[str, float]) -> tuple[float | None, str]:
     if measure_name == JENSEN_SHANNON:
         return distances.jensen_shannon(before, after), ""
     if measure_name == ABSOLUTE_DIFFERENCE:

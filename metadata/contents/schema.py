@@ -90,7 +90,7 @@ def _presence(feature: schema_pb2.Feature) -> str:
 
 def _values(feature: schema_pb2.Feature) -> str:
     if feature.HasField("shape"):
-        return " × ".join(str(dim.size) for dim in feature.shape.dim) or "1"
+        return " by ".join(str(dim.size) for dim in feature.shape.dim) or "1"
     if not feature.HasField("value_count"):
         return ""
     low, high = feature.value_count.min, feature.value_count.max

@@ -48,6 +48,11 @@ class Comparison:
         return sum(row.lost for row in self.rows)
 
     @property
+    def measures(self) -> set[str]:
+        """The names of the measures that are among them."""
+        return {row.measure for row in self.rows}
+
+    @property
     def bars(self) -> int:
         """How many have a bar."""
         return sum(row.bar is not None for row in self.rows)
@@ -59,7 +64,6 @@ class Drift:
 
     Attributes:
         comparisons: Drift, then split skew.
-        measures: The names of the measures that are among them.
     """
 
     comparisons: list[Comparison]
@@ -67,7 +71,7 @@ class Drift:
     @property
     def measures(self) -> set[str]:
         """The names of the measures that are among them."""
-        return {row.measure for comparison in self.comparisons for row in comparison.rows}
+        return {name for comparison in self.comparisons for name in comparison.measures}
 
 
 def read(source: Source, surroundings: Surroundings) -> Drift | None:
@@ -90,9 +94,7 @@ def schema_of(source: Source) -> schema_pb2.Schema | None:
     return None if artifact is None else schema.read(Path(artifact.uri, SCHEMA_FILE))
 
 
-def between(
-    before: SplitStatistics, after: SplitStatistics, bars: schema_pb2.Schema | None, run_id: str
-) -> Comparison:
+def between(before: SplitStatistics, after: SplitStatistics, bars: schema_pb2.Schema | None, run_id: str) -> Comparison:
     """How far a split of a run is from the same split of another run."""
     what = f"The {after.name} split ({after.rows:,} rows) against that of run {run_id} ({before.rows:,} rows)."
     return _comparison("Drift", what, run_id, before, after, bars, "drift_comparator")
@@ -105,7 +107,7 @@ def _drift(
     other = None if earlier is None else earlier.artifact(*STATISTICS)
     if earlier is None or other is None:
         return Comparison("Drift", "", "", [], "No run before this one has statistics to compare with.")
-    if made.id == other.id or _same_examples(source, earlier):
+    if made.id == other.id or same_examples(source, earlier):
         why_not = f"Run {earlier.run.id} before this one took the very same examples: nothing can have drifted."
         return Comparison("Drift", "", earlier.run.id, [], why_not)
     if not Path(other.uri).exists():
@@ -117,7 +119,8 @@ def _drift(
     return between(before[TRAIN], splits[TRAIN], bars, earlier.run.id)
 
 
-def _same_examples(source: Source, earlier: Source) -> bool:
+def same_examples(source: Source, earlier: Source) -> bool:
+    """Whether two runs took the very same Examples artifact."""
     now, before = source.artifact(*EXAMPLES), earlier.artifact(*EXAMPLES)
     return now is not None and before is not None and now.id == before.id
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,44 +9,9 @@ from metadata.contents import anomalies, rejected, statistics
 from metadata.contents.anomalies import DATA_SET, Finding
 from metadata.contents.places import VERDICT_FILE
 from metadata.contents.rejected import Rejected
-from metadata.contents.statistics import FeatureStatistics, SplitStatistics
-from metadata.pages.charts import Chart
-from metadata.report import distributions
+from metadata.report import features
+from metadata.report.features import Card
 from metadata.report.source import Source, Surroundings
-
-MOST_OPEN = 40
-"""With more features than these their cards are closed."""
-
-
-@dataclass(frozen=True)
-class Card:
-    """A feature.
-
-    Attributes:
-        id: Its anchor.
-        name: The feature.
-        kind: `int`, `float`, `text`, `bytes` or `struct`; both where the splits differ.
-        sides: Its statistics in each split, in the order of the splits; None where the split does not have it.
-        charts: How its values are distributed in them.
-        findings: What is wrong with it.
-    """
-
-    id: str
-    name: str
-    kind: str
-    sides: list[FeatureStatistics | None]
-    charts: list[Chart]
-    findings: list[Finding]
-
-    @property
-    def numbers(self) -> bool:
-        """Whether it has numbers in any split."""
-        return any(side is not None and side.numbers is not None for side in self.sides)
-
-    @property
-    def texts(self) -> bool:
-        """Whether it has texts in any split."""
-        return any(side is not None and side.texts is not None for side in self.sides)
 
 
 @dataclass(frozen=True)
@@ -91,12 +55,12 @@ def read(source: Source, surroundings: Surroundings) -> Statistics | None:
     names = {name: None for split in splits for name in split.features}
     return Statistics(
         splits=[(split.name, split.rows) for split in splits],
-        cards=[_card(index, name, splits, found or []) for index, name in enumerate(names)],
+        cards=features.cards(splits, found or []),
         data_set=[finding for finding in found or [] if finding.feature == DATA_SET],
         findings=len(found or []),
         others=[finding for finding in found or [] if finding.feature not in {DATA_SET, *names}],
         checked=found is not None,
-        opened=len(names) <= MOST_OPEN,
+        opened=len(names) <= features.MOST_OPEN,
         rejected=out,
     )
 
@@ -110,20 +74,3 @@ def _findings(source: Source, log_folder: Path | None) -> list[Finding] | None:
     if verdict is not None:
         return anomalies.read(made, anomalies.verdict(verdict))
     return anomalies.read(made, anomalies.stopped_by(log_folder) if log_folder is not None else ())
-
-
-def _card(index: int, name: str, splits: Sequence[SplitStatistics], findings: Sequence[Finding]) -> Card:
-    sides = [split.features.get(name) for split in splits]
-    # What has no values at all says nothing of its kind.
-    kinds = {side.kind for side in sides if side is not None and side.values} or {
-        side.kind for side in sides if side is not None
-    }
-    named = {split.name: side for split, side in zip(splits, sides, strict=True) if side is not None}
-    return Card(
-        id=f"feature-{index}",
-        name=name,
-        kind=" and ".join(sorted(kinds)),
-        sides=sides,
-        charts=distributions.charts(name, named),
-        findings=[finding for finding in findings if finding.feature == name],
-    )
