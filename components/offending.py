@@ -66,7 +66,7 @@ def quoted_rows(
 
 
 def _places(broken: pa.BooleanArray, absent: pa.BooleanArray | None) -> pa.Array:
-    """The first rows of both kinds, ascending; one of them is without a value, or more where there are too few others."""
+    """The first rows of both kinds, ascending: one without a value, or more where there are too few others."""
     bad = pc.indices_nonzero(broken)
     if absent is None:
         return bad[:MAX_ROWS]
