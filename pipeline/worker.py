@@ -25,6 +25,7 @@ from pipeline.recipe import PROJECT_ROOT
 RUN_FOLDER_VARIABLE = "MILLRACE_RUN_FOLDER"
 FAILURE_FILE = "failure.json"
 WORKER_LOG = "worker.log"
+REQUEST_FILE = "request.json"
 
 
 class Request(Settings):
