@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from components import processes
-from components.errors import MillraceError
+from components.errors import AnomalyError, MillraceError
 from components.settings import Settings
 from pipeline import deferred_package, fingerprint, recipe
 from pipeline import environment as environments
@@ -135,14 +135,14 @@ def output_to(path: Path) -> Iterator[None]:
 
 
 def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
-    """A failure as plain data: node, message, and the user's own lines in the traceback."""
+    """A failure as plain data: node, message, the user's own lines in the traceback, and anomalies of the data."""
     known = isinstance(error, MillraceError)
     message = re.sub(r"\s*\[while running '.*?'\]", "", str(error)).strip()
     return {
         "node": node,
         "message": message if known else f"{type(error).__name__}: {message}",
         "lines": _user_lines(error),
-    }
+    } | ({"findings": error.findings} if isinstance(error, AnomalyError) else {})
 
 
 def _user_lines(error: BaseException) -> list[str]:

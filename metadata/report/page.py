@@ -13,13 +13,16 @@ from metadata.pages import rendering
 from metadata.queries import Queries
 from metadata.records import RunRecord
 from metadata.report.sections import (
+    drift,
     evaluation,
     graph,
     lineage,
     model_card,
+    schema,
     serving,
     settings,
     slices,
+    statistics,
     summary,
     training,
     versions,
@@ -71,6 +74,9 @@ class Part:
 SECTIONS = (
     Section("summary", "Summary", summary.read),
     Section("graph", "Nodes", graph.read),
+    Section("statistics", "Data", statistics.read),
+    Section("drift", "Drift", drift.read),
+    Section("schema", "Schema", schema.read),
     Section("training", "Training", training.read),
     Section("evaluation", "Evaluation", evaluation.read),
     Section("slices", "Slices", slices.read),
