@@ -25,6 +25,7 @@ from pipeline import worker
         (places.SUMMARY_FILE, evaluation.SUMMARY_FILE),
         (places.CARD_FILE, card.PLACE),
         (places.FAILURE_FILE, worker.FAILURE_FILE),
+        (places.INSIGHTS_FILE, evaluation.INSIGHTS_FILE),
         (places.HISTORY_FILE, callbacks.HISTORY_FILE),
         (places.SERVING_MODEL_FOLDER, path_utils.serving_model_dir("")),
         (places.INFRA_REPORT_FILE, infra_validator.REPORT_FILE),
