@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from pathlib import Path
@@ -124,6 +125,14 @@ def graph() -> Graph:
     return Graph("The nodes of this run", node, [*edges, ("evaluator", "pusher"), ("trainer", "pusher")])
 
 
+def pipeline() -> Graph:
+    """A pipeline that is too long to be drawn from left to right on a page of 1,200 pixels."""
+    names = ["CsvExampleGen", "StatisticsGen", "ExampleValidator", "DataGate", "Transform", "Trainer", "Evaluator"]
+    names += ["InfraValidator", "Pusher"]
+    nodes = [Node(name, name, "12.3 s", "done") for name in names]
+    return Graph("A pipeline of nine nodes", nodes, list(itertools.pairwise(names)))
+
+
 def chain(count: int) -> Graph:
     """So many nodes, three abreast."""
     nodes = [Node(str(index), f"Artifact {index}", "Examples", "", "artifact", f"#a{index}") for index in range(count)]
@@ -155,7 +164,7 @@ def sections(count: int) -> list[tuple[str, str, list[Chart]]]:
     fares = [histogram("fare"), histogram("trip_miles", 4), histogram("tips", 20)]
     uneven = Histogram("bins of differing widths", [Bins("train", [(0, 1, 50), (1, 10, 40), (10, 100, 10)])])
     return [
-        ("graph", "Pipeline", [graph()]),
+        ("graph", "Pipeline", [graph(), pipeline()]),
         ("lineage", "Lineage", [chain(100)]),
         ("statistics", "Statistics", [*fares, one, uneven, Histogram("nothing", [])]),
         ("names", "Names", [bars(), Bars("none", [Counts("train", [], 0)])]),

@@ -61,14 +61,14 @@ def url(folder: Path) -> str:
 
 def column(page: Page, index: int) -> list[str]:
     """The texts of a column of the nodes' table that are shown."""
-    rows = page.get_by_role("region", name="Nodes", exact=True).locator("tbody tr:visible")
+    rows = page.get_by_role("region", name="Table: Nodes", exact=True).locator("tbody tr:visible")
     return [row.locator("th, td").nth(index).inner_text() for row in rows.all()]
 
 
 def test_a_strict_content_security_policy_is_no_obstacle(reader: Reader, served: str) -> None:
     page = reader.open(served)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    expect(page.locator("figure[data-drawn]")).to_have_count(16)
+    expect(page.locator("figure[data-drawn]")).to_have_count(17)
     assert page.locator("[style*='--heat']").count() == 4
     page.get_by_role("button", name="Switch to the dark theme").click()
     page.reload()
@@ -182,8 +182,33 @@ def test_the_keyboard_skips_to_the_content(reader: Reader, url: str) -> None:
 
 def test_a_wide_table_scrolls_within_itself_and_keeps_its_first_column(reader: Reader, url: str) -> None:
     page = reader.open(url, width=400)
-    region = page.get_by_role("region", name="Nodes", exact=True)
+    region = page.get_by_role("region", name="Table: Nodes", exact=True)
     before = region.locator("tbody th").first.bounding_box()["x"]
     region.evaluate("node => node.scrollTo(120, 0)")
     assert region.evaluate("node => node.scrollLeft") == 120
     assert region.locator("tbody th").first.bounding_box()["x"] == before
+
+
+def test_what_comes_later_is_set_up_like_the_rest(reader: Reader, url: str) -> None:
+    page = reader.open(url)
+    page.evaluate(
+        """() => {
+          const html = '<figure class="chart"><figcaption>later</figcaption><div class="plot"></div>' +
+            '<script type="application/json">{"kind":"bars","title":"later","series":[]}</script></figure>' +
+            '<pre class="command">millrace runs</pre>';
+          const section = document.createElement('section');
+          section.innerHTML = html;
+          document.querySelector('main').prepend(section);
+          section.dispatchEvent(new CustomEvent('pages:replaced', {bubbles: true}));
+        }"""
+    )
+    expect(page.locator("main section").first.locator(".empty")).to_have_text("No values.")
+    expect(page.get_by_role("button", name="Copy: millrace runs")).to_have_count(1)
+    assert page.locator(".command-frame button").count() == 2
+
+
+def test_a_link_into_closed_details_opens_them(reader: Reader, url: str) -> None:
+    page = reader.open(url)
+    expect(page.locator("#inner")).to_be_hidden()
+    page.get_by_role("link", name="to what is closed").click()
+    expect(page.locator("#inner")).to_be_in_viewport()

@@ -1,6 +1,6 @@
 import { axisX, barX, gridX, pointerY, ruleX, text, tip } from "@observablehq/plot";
 import { textWidth } from "../dom.js";
-import { count, share } from "../format.js";
+import { count, share, shareBriefly } from "../format.js";
 import { EMPTY, GRID, TIP, color, frame, legend, names, together } from "./common.js";
 
 const BAR = 9;
@@ -31,7 +31,7 @@ export function bars(data) {
     const told = labels.map((label) => ({
       label,
       share: Math.max(...shown.map(({ values }) => values.get(label)?.share ?? 0)),
-      text: shown.map(({ values }) => share(values.get(label)?.share ?? 0)).join(" · "),
+      text: shown.map(({ values }) => shareBriefly(values.get(label)?.share ?? 0)).join(" · "),
       title: [
         label || EMPTY,
         ...shown.map(({ name, values }) => {

@@ -8,6 +8,7 @@ const HEIGHT = 320;
 const MARGIN = { top: 34, bottom: 30, left: 66, right: 76 };
 const SPACING = 104;
 const MOST_NAMES = 14;
+const MANY = 120;
 const QUARTER = 0.25;
 
 function position(scale) {
@@ -95,7 +96,7 @@ export function parallel(data, redraw) {
     const marks = data.points.map((point) => run(point, groups, xs.map((x, index) => `${x},${y(point, index)}`), data.dimensions, state.test));
     const svg = s(
       "svg",
-      { class: "parallel", width: whole, height: HEIGHT, viewBox: `0 0 ${whole} ${HEIGHT}`, role: "group", "aria-label": `${data.title}: ${data.points.length} runs over ${data.dimensions.join(", ")}` },
+      { class: data.points.length > MANY ? "parallel many" : "parallel", width: whole, height: HEIGHT, viewBox: `0 0 ${whole} ${HEIGHT}`, role: "group", "aria-label": `${data.title}: ${data.points.length} runs over ${data.dimensions.join(", ")}` },
       s("g", { class: "runs" }, ...marks),
       s("g", { class: "axes", "aria-hidden": "true" }, ...axes),
     );
