@@ -11,8 +11,8 @@ from rich.console import Console
 from components.errors import AnomalyError, MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
-from pipeline import local, nodes, outcome, progress, recipe, why, worker
-from pipeline.commands import deploy, diff, lineage, predict, rollback, runs, schema, serve
+from pipeline import local, nodes, outcome, progress, recipe, reports, why, worker
+from pipeline.commands import deploy, diff, lineage, predict, report, rollback, runs, schema, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -77,10 +77,15 @@ def run(
     try:
         finished = local.run(chosen, environment, request, inputs, view)
     except KeyboardInterrupt:
+        if line := reports.leave(environment, environment_name, request.run_id, chosen):
+            click.echo(line)
         click.echo(f"Stopped. Nothing half done is left; go on with: {run_line(request)}")
         sys.exit(EXIT_INTERRUPTED)
     except NodeError as error:
-        raise NodeError(error.what, _after_failure(request, error.kind), error.kind) from error
+        line = reports.leave(environment, environment_name, request.run_id, chosen)
+        raise NodeError(
+            error.what, "\n".join([*filter(None, [line]), _after_failure(request, error.kind)]), error.kind
+        ) from error
     except AnomalyError as error:
         # Known before anything ran: what to compare with is an earlier run, where there is one.
         store = Store.open_sqlite(environment.metadata_path)
@@ -88,11 +93,23 @@ def run(
         sets = set_words(overrides or (f"data.path={chosen.settings.data.path}",))
         see = [_see_changes(request, *sets)] if store and store.run_ids(recipe_name) else []
         raise AnomalyError(error.what, "\n".join([error.fix or "", *see])) from error
-    _show_end(console, request, environment, finished)
+    line = reports.leave(environment, environment_name, finished.id, chosen) if finished.new else None
+    _show_end(console, request, environment, finished, line or _earlier_report(environment, request, finished))
+
+
+def _earlier_report(environment: environments.Environment, request: worker.Request, finished: local.Run) -> str:
+    """Where the report of an earlier run is; how to make it, where that run left none."""
+    path = reports.path_of(environment, finished.id)
+    make_it = shell_line("report", finished.id, *environment_words(request.environment))
+    return f"Report     {outcome.shown(path) if path.exists() else make_it}"
 
 
 def _show_end(
-    console: Console, request: worker.Request, environment: environments.Environment, finished: local.Run
+    console: Console,
+    request: worker.Request,
+    environment: environments.Environment,
+    finished: local.Run,
+    report: str,
 ) -> None:
     if not finished.new:
         console.print(f"Up to date: nothing changed since run {finished.id}.", highlight=False)
@@ -105,6 +122,7 @@ def _show_end(
         console.print(
             f"Logs       {outcome.shown(environment.log_root / finished.id)}", highlight=False, soft_wrap=True
         )
+    console.print(report, highlight=False, markup=False, soft_wrap=True)
     if not result.good_enough:
         command = shell_line("why", "Trainer", "--recipe", request.recipe, *environment_words(request.environment))
         click.echo(f"Next       {command}: what changed since the last good model")
@@ -170,7 +188,7 @@ def _see_changes(request: worker.Request, *words: str) -> str:
     return f"See what would have to change:  {propose}"
 
 
-INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, schema.schema)
+INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, report.report, schema.schema)
 
 for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)

@@ -20,7 +20,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from components.errors import NodeError, SettingsError
 from components.example_gen import files
 from metadata.store import NodeRun, Store
-from pipeline import checks, fingerprint, lock, nodes, progress, worker
+from pipeline import checks, fingerprint, lock, nodes, progress, reports, worker
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -124,6 +124,8 @@ def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.R
         process = _start(request_path, temporary)
         try:
             with view:
+                # Now, while the worker loads TensorFlow; at the end the user waits for it.
+                reports.prepare()
                 while not _ended(process):
                     view.update(_nodes(recipe, environment, request.run_id), run_folder)
                 nodes = _nodes(recipe, environment, request.run_id)

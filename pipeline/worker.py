@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from components import processes
-from components.errors import MillraceError
+from components.errors import AnomalyError, MillraceError
 from components.settings import Settings
 from pipeline import deferred_package, fingerprint, recipe
 from pipeline import environment as environments
@@ -135,7 +135,7 @@ def output_to(path: Path) -> Iterator[None]:
 
 
 def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
-    """A failure as plain data: node, kind of error, message, and the user's own lines in the traceback."""
+    """A failure as plain data: node, kind, message, the user's own lines in the traceback, anomalies of the data."""
     known = isinstance(error, MillraceError)
     message = re.sub(r"\s*\[while running '.*?'\]", "", str(error)).strip()
     return {
@@ -143,7 +143,7 @@ def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
         "kind": type(error).__name__,
         "message": message if known else f"{type(error).__name__}: {message}",
         "lines": _user_lines(error),
-    }
+    } | ({"findings": error.findings} if isinstance(error, AnomalyError) else {})
 
 
 def _user_lines(error: BaseException) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any
 
 import click
@@ -70,16 +68,11 @@ def _fingerprint(step: Step) -> Fingerprint | None:
     return Fingerprint.from_json(text) if text else None
 
 
-def code_digest(fingerprint: Fingerprint) -> str:
-    """One digest for all the code that a node run used."""
-    return hashlib.sha256(json.dumps(fingerprint.code, sort_keys=True).encode()).hexdigest()[:SHOWN_DIGITS]
-
-
 def _made_with(step: Step) -> list[str]:
     made = _fingerprint(step)
     if made is None:
         return []
-    code = [f"code {code_digest(made)} ({len(made.code)} files)"] if made.code else []
+    code = [f"code {made.code_digest} ({len(made.code)} files)"] if made.code else []
     packages = [", ".join(f"{name} {version}" for name, version in made.packages.items())] if made.packages else []
     files = [f"file {path}  {digest[:SHOWN_DIGITS]}" for path, digest in made.files.items()]
     return [*code, *packages, *files]
@@ -105,7 +98,7 @@ def _step_values(step: Step) -> dict[str, Any]:
         "node": step.place.node,
         "inputs": step.inputs,
         "outputs": step.outputs,
-        "code_digest": code_digest(made) if made else None,
+        "code_digest": made.code_digest if made else None,
         "packages": made.packages if made else {},
         "files": made.files if made else {},
     }
