@@ -5,7 +5,7 @@ from tfx.components.example_validator import executor as example_validator
 from tfx.components.schema_gen import executor as schema_gen
 from tfx.components.statistics_gen import executor as statistics_gen
 
-from components import data_gate
+from components import data_gate, string_lengths
 from components.evaluation import settings as evaluation
 from components.trainer import card
 from metadata.contents import places
@@ -21,6 +21,7 @@ from pipeline import worker
         (places.VERDICT_FILE, data_gate.VERDICT_FILE),
         (places.SUMMARY_FILE, evaluation.SUMMARY_FILE),
         (places.CARD_FILE, card.PLACE),
+        (places.STRING_LENGTHS, string_lengths.NAME),
         (places.FAILURE_FILE, worker.FAILURE_FILE),
     ],
 )
