@@ -6,6 +6,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from components.errors import MillraceError, SettingsError
 from metadata.contents import places
 from metadata.queries import Queries
@@ -105,7 +107,7 @@ def surroundings(
             *commands,
             *_looking_closer(store, run, where),
         ),
-        recipe_text=readme.read_text(encoding="utf-8") if readme.exists() else "",
+        recipe_text=readme.read_text(encoding="utf-8", errors="replace") if readme.exists() else "",
         served=served,
     )
 
@@ -118,8 +120,12 @@ def run_again(request: worker.Request) -> str:
 
 
 def _request(folder: Path) -> worker.Request | None:
+    """What the worker was asked; None where that is not known, or was asked by another version in another form."""
     path = folder / worker.REQUEST_FILE
-    return worker.Request.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
+    try:
+        return worker.Request.model_validate_json(path.read_bytes()) if path.exists() else None
+    except ValidationError:
+        return None
 
 
 def _recipe(run: RunRecord, request: worker.Request | None) -> Recipe | None:

@@ -18,8 +18,8 @@ from typing import Any
 from components import processes
 from components.errors import AnomalyError, MillraceError
 from components.settings import Settings
+from pipeline import deferred_package, fingerprint, recipe
 from pipeline import environment as environments
-from pipeline import fingerprint, recipe
 from pipeline.recipe import PROJECT_ROOT
 
 RUN_FOLDER_VARIABLE = "MILLRACE_RUN_FOLDER"
@@ -76,6 +76,8 @@ def main(request_path: str) -> None:
 def _run(request: Request) -> None:
     # TFX imports Kubernetes' client, and that, where it is installed, a validator of manifests that takes a second.
     sys.modules["kubernetes_validate"] = None  # type: ignore[assignment]
+    # Imports every component that TFX has, with what each needs; half a second.
+    deferred_package.defer("tfx.components")
     # Imported here, for the request module above is also the light process's.
     from absl import logging
     from tfx.dsl.compiler import constants

@@ -69,8 +69,8 @@ class Reader:
     """Someone who opens pages; what goes wrong on them is noted.
 
     Attributes:
-        problems: Messages of the console that are errors or warnings, uncaught exceptions, and requests that would have left
-            this machine (none does).
+        problems: Messages of the console that are errors or warnings, uncaught exceptions, and requests that
+            would have left this machine (none does).
     """
 
     def __init__(self, browser: Browser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from metadata.report.sections import (
 from metadata.report.source import Source, Surroundings
 
 TEMPLATE = "run/run.html"
+MILLISECONDS = 1000
 
 Reader = Callable[[Source, Surroundings], object | None]
 
@@ -117,7 +119,8 @@ def render(source: Source, surroundings: Surroundings, *, inline: bool) -> str:
         inline: Whether style and script are in the page itself, as a file that stands alone needs it.
     """
     found = parts(source, surroundings)
-    return rendering.render(TEMPLATE, inline=inline, links=surroundings.links, run=source.run, parts=found)
+    now = round(time.time() * MILLISECONDS)
+    return rendering.render(TEMPLATE, inline=inline, links=surroundings.links, run=source.run, parts=found, now=now)
 
 
 def write(store: Queries, run: RunRecord, surroundings: Surroundings, path: Path) -> None:

@@ -33,7 +33,7 @@ class Settings:
     Attributes:
         run_id: The run's id.
         previous: The id of the run before; empty where there is none.
-        settings: By key.
+        settings: By key, those that differ from the run before first.
     """
 
     run_id: str
@@ -57,7 +57,9 @@ def read(source: Source, _surroundings: Surroundings) -> Settings | None:
     if not found:
         return None
     previous = source.previous.run.id if source.previous else ""
-    return Settings(source.run.id, previous, [found[key] for key in sorted(found)])
+    return Settings(
+        source.run.id, previous, sorted(found.values(), key=lambda setting: (not setting.differs, setting.key))
+    )
 
 
 def _compared(now: dict[str, Any], before: dict[str, Any] | None) -> list[Setting]:

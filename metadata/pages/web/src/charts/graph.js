@@ -10,6 +10,7 @@ const [NARROWEST, WIDEST] = [84, 210];
 const HEIGHT = { node: 46, artifact: 46 };
 // A little too wide is made smaller; more than that scrolls.
 const SMALLEST_SCALE = 0.8;
+const TALLEST = 900;
 const ICONS = { done: "✓", cached: "↻", failed: "✕", running: "▶", waiting: "○", stopped: "■" };
 
 const second = (node) => [node.state, node.detail].filter(Boolean).join(" · ");
@@ -82,10 +83,13 @@ export function graph(data) {
       s("g", { class: "edges", "aria-hidden": "true" }, ...edges),
       s("g", { role: "list", "aria-label": `${data.nodes.length} nodes` }, ...data.nodes.map((node) => drawNode(laid.node(node.id)))),
     );
-    if (natural * scale <= width) return svg;
+    if (natural * scale <= width && height <= TALLEST) return svg;
     const frame = h("div", { class: "scroll graph-frame", tabindex: 0, role: "region", "aria-label": `${data.title}, scrolls` }, svg);
     const current = data.nodes.find((node) => node.current);
-    if (current) requestAnimationFrame(() => (frame.scrollLeft = laid.node(current.id).x - width / 2));
+    if (current) {
+      const { x, y } = laid.node(current.id);
+      requestAnimationFrame(() => frame.scrollTo(x - width / 2, y - frame.clientHeight / 2));
+    }
     return frame;
   };
   const from = (id) => data.edges.filter(([, to]) => to === id).map(([source]) => labels.get(source) ?? source);

@@ -26,8 +26,14 @@ function measure(series) {
   return { shown: shown.filter(({ bins }) => bins.length), density, domain: [start, end] };
 }
 
-const outline = (bins) =>
-  [...bins].sort((one, other) => one.x1 - other.x1).flatMap(({ x1, x2, y }) => [[x1, 0], [x1, y], [x2, y], [x2, 0]]);
+// Steps along the tops of the bins, down to nothing where there is a gap.
+function outline(bins) {
+  const sorted = [...bins].sort((one, other) => one.x1 - other.x1);
+  return sorted.flatMap(({ x1, x2, y }, index) => {
+    const [before, after] = [sorted[index - 1], sorted[index + 1]];
+    return [before?.x2 !== x1 && [x1, 0], [x1, y], [x2, y], after?.x1 !== x2 && [x2, 0]].filter(Boolean);
+  });
+}
 
 function tips(shown) {
   return shown.flatMap(({ bins }) =>

@@ -1,11 +1,11 @@
 import { axisX, dot, gridX, pointerY, ruleX, ruleY, text, tip } from "@observablehq/plot";
 import { h, textWidth } from "../dom.js";
 import { count, isNumber, number, rows as rowsOf, tick } from "../format.js";
-import { FONT, GRID, TIP, color, extent, frame, names, widened } from "./common.js";
+import { GRID, TIP, color, extent, frame, names, widened } from "./common.js";
 
 const ROW = 22;
 const LARGEST = 7;
-const SMALLEST = 2.5;
+const SMALLEST = 3.5;
 // More scroll in a frame of their own.
 const MOST_SHOWN = 40;
 
@@ -54,7 +54,7 @@ export function intervals(data) {
           textAnchor: data.reference > (low + high) / 2 ? "end" : "start",
         }),
         ruleY(all.filter((row) => isNumber(row.low) && isNumber(row.high)), { x1: "low", x2: "high", y: "key", stroke: color(0), strokeWidth: 1.5 }),
-        dot(known, { x: "value", y: "key", r: (row) => Math.max(SMALLEST, LARGEST * Math.sqrt(row.rows / most)), fill: color(0), stroke: "var(--page)" }),
+        dot(known, { x: "value", y: "key", r: (row) => Math.max(SMALLEST, LARGEST * Math.sqrt(row.rows / most)), fill: color(0), stroke: "var(--page)", strokeWidth: 1 }),
         mark,
         text(all, { y: "key", text: (row) => count(row.rows), frameAnchor: "right", textAnchor: "start", dx: 8, fill: "var(--dim)", fontSize: 11 }),
         text(["rows"], { frameAnchor: "top-right", textAnchor: "start", dx: 8, dy: -12, fill: "var(--dim)", fontSize: 11, text: (word) => word }),
@@ -62,7 +62,6 @@ export function intervals(data) {
         tip(known, pointerY({ x: "value", y: "key", title: told, ...TIP })),
       ],
       r: { type: "identity" },
-      style: { fontSize: `${FONT}px` },
     };
     const svg = frame(options, `${data.title}: ${data.x} with intervals for ${all.length} rows`, { links: linked });
     return all.length > MOST_SHOWN ? h("div", { class: "tall", tabindex: 0, role: "region", "aria-label": data.title }, svg) : svg;

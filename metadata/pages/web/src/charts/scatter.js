@@ -18,6 +18,11 @@ function chooser(name, dimensions, chosen, change) {
 
 function axisOf(scale) {
   if (!scale.numeric) return { type: "point", domain: scale.values, padding: 0.6 };
+  if (scale.log) {
+    const [low, high] = extent(scale.values);
+    const room = (high / low) ** ROOM;
+    return { type: "log", domain: [low / room, high * room] };
+  }
   const [low, high] = widened(extent(scale.values));
   const room = (high - low) * ROOM;
   return { type: "linear", domain: [low - room, high + room] };
@@ -54,7 +59,7 @@ export function scatter(data, redraw) {
           label: state.x,
           labelAnchor: "center",
           labelArrow: "none",
-          ticks: x.numeric ? (wholeTicks(x.values, width) ?? Math.max(2, width / 100)) : undefined,
+          ticks: x.numeric ? ((!x.log && wholeTicks(x.values, width)) || Math.max(2, width / 100)) : undefined,
         }),
       ],
     };
