@@ -12,7 +12,7 @@ from components.errors import MillraceError, SettingsError
 from metadata.contents import places
 from metadata.queries import Queries
 from metadata.records import ArtifactRecord, RunRecord
-from pipeline import nodes, outcome, recipe, serving_state, worker
+from pipeline import nodes, outcome, recipe, serving_state, stores, worker
 from pipeline.commands.line import environment_words, program, run_line, shell_line
 from pipeline.environment import Environment
 from pipeline.recipe import Recipe
@@ -48,7 +48,7 @@ def leave(environment: Environment, environment_name: str, run_id: str, chosen: 
     """
     path = path_of(environment, run_id)
     try:
-        store = Queries.open_sqlite(environment.metadata_path)
+        store = stores.opened(environment)
         run = store.run(run_id) if store else None
         if store is None or run is None:
             return None
