@@ -8,11 +8,11 @@ import click
 import yaml
 from rich.console import Console
 
-from components.errors import MillraceError, NodeError
+from components.errors import AnomalyError, MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
 from pipeline import local, nodes, outcome, progress, recipe, reports, why, worker
-from pipeline.commands import deploy, diff, lineage, predict, report, rollback, runs, serve
+from pipeline.commands import deploy, diff, lineage, predict, report, rollback, runs, schema, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -23,6 +23,8 @@ from pipeline.commands.line import (
     environment_words,
     program,
     reports_errors,
+    run_line,
+    set_words,
     shell_line,
 )
 
@@ -77,12 +79,19 @@ def run(
     except KeyboardInterrupt:
         if line := reports.leave(environment, environment_name, request.run_id, chosen):
             click.echo(line)
-        click.echo(f"Stopped. Nothing half done is left; go on with: {reports.run_again(request)}")
+        click.echo(f"Stopped. Nothing half done is left; go on with: {run_line(request)}")
         sys.exit(EXIT_INTERRUPTED)
     except NodeError as error:
         line = reports.leave(environment, environment_name, request.run_id, chosen)
-        go_on = f"Go on:  {reports.run_again(request)}"
-        raise NodeError(error.what, f"{line}\n{go_on}" if line else go_on) from error
+        after = _after_failure(request, error.kind)
+        raise NodeError(error.what, f"{line}\n{after}" if line else after, error.kind) from error
+    except AnomalyError as error:
+        # Known before anything ran: what to compare with is an earlier run, where there is one.
+        store = Store.open_sqlite(environment.metadata_path)
+        # Told in full, for the settings of that run may have named other files.
+        sets = set_words(overrides or (f"data.path={chosen.settings.data.path}",))
+        see = [_see_changes(request, *sets)] if store and store.run_ids(recipe_name) else []
+        raise AnomalyError(error.what, "\n".join([error.fix or "", *see])) from error
     line = reports.leave(environment, environment_name, finished.id, chosen) if finished.new else None
     _show_end(console, request, environment, finished, line or _earlier_report(environment, request, finished))
 
@@ -106,6 +115,8 @@ def _show_end(
     store = Store.open_sqlite(environment.metadata_path)
     result = outcome.read(store, finished.nodes) if store else outcome.Result(None, None)
     outcome.show(console, result)
+    if result.let_pass:
+        console.print(_see_changes(request), highlight=False, soft_wrap=True)
     if finished.new:
         console.print(
             f"Logs       {outcome.shown(environment.log_root / finished.id)}", highlight=False, soft_wrap=True
@@ -165,7 +176,18 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
     click.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)
 
 
-INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, report.report)
+def _after_failure(request: worker.Request, kind: str | None) -> str:
+    """The commands that go on after a node failed; what stopped on anomalies may be right, and the schema behind."""
+    go_on = f"Go on:  {run_line(request)}"
+    return f"{_see_changes(request)}\n{go_on}" if kind == AnomalyError.__name__ else go_on
+
+
+def _see_changes(request: worker.Request, *words: str) -> str:
+    propose = shell_line("schema", "propose", request.recipe, *words, *environment_words(request.environment))
+    return f"See what would have to change:  {propose}"
+
+
+INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, report.report, schema.schema)
 
 for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)

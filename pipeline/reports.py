@@ -13,7 +13,7 @@ from metadata.contents import places
 from metadata.queries import Queries
 from metadata.records import ArtifactRecord, RunRecord
 from pipeline import nodes, outcome, recipe, serving_state, worker
-from pipeline.commands.line import environment_words, program, shell_line
+from pipeline.commands.line import environment_words, program, run_line, shell_line
 from pipeline.environment import Environment
 from pipeline.recipe import Recipe
 
@@ -112,13 +112,6 @@ def surroundings(
     )
 
 
-def run_again(request: worker.Request) -> str:
-    """The command line that goes on where a run ended."""
-    sets = [part for override in request.overrides for part in ("--set", override)]
-    end = ["--to", request.to_node] if request.to_node else []
-    return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
-
-
 def _request(folder: Path) -> worker.Request | None:
     """What the worker was asked; None where that is not known, or was asked by another version in another form."""
     path = folder / worker.REQUEST_FILE
@@ -166,7 +159,7 @@ def _serving(run: RunRecord, pushed: ArtifactRecord | None, where: list[str]) ->
 
 def _going_on(run: RunRecord, request: worker.Request | None) -> Commands:
     unfinished = run.state in {"FAILED", "CANCELED"}
-    return (("Go on", run_again(request)),) if unfinished and request else ()
+    return (("Go on", run_line(request)),) if unfinished and request else ()
 
 
 def _looking_closer(store: Queries, run: RunRecord, where: list[str]) -> Commands:

@@ -24,8 +24,8 @@ from pipeline.recipe import PROJECT_ROOT
 
 RUN_FOLDER_VARIABLE = "MILLRACE_RUN_FOLDER"
 FAILURE_FILE = "failure.json"
-WORKER_LOG = "worker.log"
 REQUEST_FILE = "request.json"
+WORKER_LOG = "worker.log"
 
 
 class Request(Settings):
@@ -135,11 +135,12 @@ def output_to(path: Path) -> Iterator[None]:
 
 
 def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
-    """A failure as plain data: node, message, the user's own lines in the traceback, and anomalies of the data."""
+    """A failure as plain data: node, kind of error, message, the user's own lines in the traceback, and anomalies."""
     known = isinstance(error, MillraceError)
     message = re.sub(r"\s*\[while running '.*?'\]", "", str(error)).strip()
     return {
         "node": node,
+        "kind": type(error).__name__,
         "message": message if known else f"{type(error).__name__}: {message}",
         "lines": _user_lines(error),
     } | ({"findings": error.findings} if isinstance(error, AnomalyError) else {})

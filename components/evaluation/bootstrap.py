@@ -36,7 +36,8 @@ def sums(columns: Sequence[Array], members: Sequence[Array]) -> list[Array]:
     Returns:
         For each group float64 [s, REPLICATES].
     """
-    rows = max((int(member[-1]) + 1 for member in members if len(member)), default=0)
+    summed = [member for column, member in zip(columns, members, strict=True) if column.size]
+    rows = max((int(member[-1]) + 1 for member in summed), default=0)
     generator, table = np.random.default_rng(SEED), _frequencies()
     found = [np.zeros((column.shape[1], REPLICATES)) for column in columns]
     # In float32: what is summed up in one chunk is short enough for it.

@@ -136,7 +136,9 @@ class _Group:
         theirs = how.columns(self._rows.labels, self._baseline).sum(axis=0, dtype=np.float64)
         value = float(how.value(self._sums[name]) - how.value(theirs))
         ours, others = (how.value(drawn[self._places[name, which]]) for which in (False, True))
-        found = bootstrap.percentiles(ours - others, "paired bootstrap")
+        with np.errstate(invalid="ignore"):
+            # Not defined where both are infinite.
+            found = bootstrap.percentiles(ours - others, "paired bootstrap")
         return Difference(value=value, **found) if found and math.isfinite(value) else None
 
     def _add_ranked(

@@ -91,11 +91,13 @@ def delong(positive: Array, score: Array) -> Interval | None:
 
 
 def delong_difference(positive: Array, candidate: Array, baseline: Array) -> Difference | None:
-    """The difference of two models' areas on the same rows; see `delong` for source and arguments."""
+    """The difference of two models' areas on the same rows; source, arguments and when there is none: see `delong`."""
     ours, theirs = _components(positive, candidate), _components(positive, baseline)
     if ours is None or theirs is None:
         return None
     spread = _spread(ours[0] - theirs[0], ours[1] - theirs[1])
+    if not spread and not np.array_equal(candidate, baseline):
+        return None
     value = float(ours[0].mean() - theirs[0].mean())
     return Difference(value=value, low=value - spread, high=value + spread, level=LEVEL, method="paired DeLong")
 

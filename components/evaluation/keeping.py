@@ -1,4 +1,4 @@
-"""One more stage among TFMA's extractors: it hands every batch on as it is, and writes on the way what is kept of it."""
+"""One more stage among TFMA's extractors: it hands every batch on as it is, and writes on the way what is kept."""
 
 from __future__ import annotations
 

@@ -113,6 +113,8 @@ def merge(parts: Sequence[Kept], max_rows: int = MAX_ROWS, max_values: int = MAX
         max_rows: The most rows to keep.
         max_values: The most numbers to keep of a model's predictions.
     """
+    # Nothing tells of what kind the rows of an empty part would have been.
+    parts = [part for part in parts if part.rows] or parts[:1]
     rows = sum(part.rows for part in parts)
     widths = {part.predictions.shape[1] for part in parts}
     if len(widths) > 1 or widths == {0}:

@@ -42,10 +42,8 @@ def score(kept: Kept) -> tuple[Scored, Kept]:
     if kept.baseline is not None:
         sound &= np.isfinite(kept.baseline).all(axis=1)
     rows = kept.take(sound)
-    task = _task(rows)
-    shaped = [None if values is None else _shaped(values) for values in (rows.predictions, rows.baseline)]
-    assert shaped[0] is not None  # noqa: S101
-    return Scored(task, rows.labels, shaped[0], shaped[1]), rows
+    baseline = None if rows.baseline is None else _shaped(rows.baseline)
+    return Scored(_task(rows), rows.labels, _shaped(rows.predictions), baseline), rows
 
 
 def members(kept: Kept, key: SliceKey) -> Array:

@@ -194,6 +194,12 @@ def test_a_model_does_not_differ_from_itself() -> None:
     assert {(each["low"], each["value"], each["high"]) for each in found.values()} == {(0.0, 0.0, 0.0)}
 
 
+def test_two_models_that_make_no_mistake_are_not_said_to_be_equal() -> None:
+    positive = np.array([True, True, False, False])
+    ours, theirs = np.array([0.9, 0.8, 0.2, 0.1]), np.array([0.7, 0.6, 0.5, 0.4])
+    assert intervals.delong_difference(positive, ours, theirs) is None
+
+
 def test_slices_have_intervals_of_their_own_rows() -> None:
     side = np.where(np.arange(3000) % 3 == 0, "a", "b")
     features = {"side": np.array([[word.encode()] for word in side], object)}

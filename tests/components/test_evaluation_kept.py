@@ -117,6 +117,12 @@ def test_of_what_is_not_known_only_the_rows_are_counted(labels: Any, outputs: An
     assert same(kept.from_bytes(kept.to_bytes(mixed)), mixed)
 
 
+def test_an_empty_batch_changes_nothing() -> None:
+    empty = predictions.read_batch(batch(np.zeros(0, np.int64), np.zeros((0, 1), np.float32)), ONE)
+    assert same(kept.merge([empty, part(range(3)), empty]), part(range(3)))
+    assert kept.merge([empty, empty]).rows == 0
+
+
 def test_labels_may_be_one_hot() -> None:
     assert kept_of([[0, 0, 1], [1, 0, 0]], np.full((2, 3), 1 / 3)).labels.tolist() == [2, 0]
 

@@ -70,6 +70,15 @@ def test_metrics_are_shown_against_their_bars() -> None:
     ]
 
 
+def test_in_a_narrow_terminal_no_number_is_cut() -> None:
+    sure = {"interval": {"low": 0.98736, "high": 0.99904, "level": 0.95, "method": "Wilson"}}
+    bars = {"lower_bound": 0.985, "max_loss": 0.01, "baseline": 0.99652}
+    file = io.StringIO()
+    shown = Result(evaluation(metric("SparseTopKCategoricalAccuracy", 0.99651, **bars) | sure), None)
+    outcome.show(Console(file=file, width=80), shown)
+    assert all(text in file.getvalue() for text in ("0.9965", "(0.987\N{EN DASH}0.999)", "passed"))
+
+
 def test_a_missed_bar_is_shown_and_the_model_is_not_pushed() -> None:
     result = Result(evaluation(metric("AUC", 0.6, passed=False, lower_bound=0.9), blessed=False), None)
     assert not result.good_enough

@@ -98,6 +98,7 @@ def failure(error: BaseException) -> dict[str, object]:
 def test_an_error_of_ours_is_told_in_its_own_words() -> None:
     assert failure(DataError("The file is empty.", "Fill it.")) == {
         "node": "Trainer",
+        "kind": "DataError",
         "message": "The file is empty.\nFill it.",
         "lines": [],
     }
