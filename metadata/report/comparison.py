@@ -9,6 +9,7 @@ from typing import Any
 
 from metadata import differences
 from metadata.contents import statistics
+from metadata.contents.evaluation import Metric
 from metadata.contents.reading import ContentError
 from metadata.contents.statistics import SplitStatistics
 from metadata.differences import Change, Differences
@@ -49,6 +50,27 @@ class Data:
 
 
 @dataclass(frozen=True)
+class MetricRow:
+    """A metric of two runs; None where a run does not have it.
+
+    Attributes:
+        name: The metric.
+        before: In the first run.
+        after: In the second run.
+    """
+
+    name: str
+    before: Metric | None
+    after: Metric | None
+
+    @property
+    def change(self) -> float | None:
+        """The second value less the first; None where one of them is not known."""
+        values = [None if metric is None else metric.value for metric in (self.before, self.after)]
+        return None if values[0] is None or values[1] is None else values[1] - values[0]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Two runs.
 
@@ -57,6 +79,7 @@ class Comparison:
         after: The second run.
         differences: What differs.
         tables: Heading and changes of settings, code, packages and raw data; those that have any.
+        metrics: What the Evaluator found in each, with intervals where it computed them.
         data: Their train splits; None where one of them has no statistics.
         why_not: Why not, as a sentence; else empty.
     """
@@ -65,6 +88,7 @@ class Comparison:
     after: RunRecord
     differences: Differences
     tables: list[tuple[str, list[Change]]]
+    metrics: list[MetricRow]
     data: Data | None
     why_not: str
 
@@ -78,14 +102,15 @@ def compare(store: Queries, before: RunRecord, after: RunRecord) -> Comparison:
         ("Packages", found.packages),
         ("Raw data", found.data),
     ]
+    sources = Source.of(store, before), Source.of(store, after)
     try:
-        data, why_not = _data(Source.of(store, before), Source.of(store, after)), ""
+        data, why_not = _data(*sources), ""
     except ContentError as error:
         data, why_not = None, f"{error}."
     shown = [(title, changes) for title, changes in tables if changes]
     if data is None:
         why_not = why_not or "The two runs do not both have statistics of a train split."
-    return Comparison(before, after, found, shown, data, why_not)
+    return Comparison(before, after, found, shown, _metrics(*sources), data, why_not)
 
 
 def render(store: Queries, before: RunRecord, after: RunRecord, *, inline: bool, links: Links) -> str:
@@ -123,6 +148,22 @@ def shown(value: Any) -> str:
         return NONE
     text = f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+
+
+def _metrics(before: Source, after: Source) -> list[MetricRow]:
+    old, new = _by_name(before), _by_name(after)
+    return [
+        MetricRow(name, old.get(name), new.get(name)) for name in [*new, *(name for name in old if name not in new)]
+    ]
+
+
+def _by_name(source: Source) -> dict[str, Metric]:
+    """The metrics of a run by name; none where its evaluation is gone, as for the rest of what differs."""
+    try:
+        found = source.evaluation
+    except ContentError:
+        return {}
+    return {} if found is None else {metric.name: metric for metric in found.metrics}
 
 
 def _data(before: Source, after: Source) -> Data | None:

@@ -60,8 +60,9 @@ def _of_texts(name: str, sides: Mapping[str, Texts]) -> list[Chart]:
         labels |= dict.fromkeys(label for label, _ in texts.top[:MOST_LABELS])
     if labels:
         found.append(Bars(name, [Counts(side, _counts(texts, labels), texts.total) for side, texts in sides.items()]))
-    lengths = [Bins(side, finite(texts.lengths)) for side, texts in sides.items() if len(texts.lengths) > 1]
-    if lengths:
+    lengths = [Bins(side, list(texts.lengths)) for side, texts in sides.items() if texts.lengths]
+    # Texts that are all equally long, or nearly so, are told by their mean length.
+    if any(len(each.bins) > 1 for each in lengths):
         found.append(Histogram(f"{name}: lengths", lengths, x="bytes"))
     return found
 

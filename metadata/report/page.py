@@ -31,6 +31,7 @@ from metadata.report.sections import (
 from metadata.report.source import Source, Surroundings
 
 TEMPLATE = "run/run.html"
+PARTIALS = ("macros.html", "run/features.html", "run/distances.html")
 MILLISECONDS = 1000
 
 Reader = Callable[[Source, Surroundings], object | None]
@@ -92,7 +93,7 @@ SECTIONS = (
 
 def prepare() -> None:
     """Loads the templates ahead of time: whoever waits for a run's end has the time now, and not then."""
-    for name in (TEMPLATE, *(section.template for section in SECTIONS)):
+    for name in (TEMPLATE, *PARTIALS, *(section.template for section in SECTIONS)):
         rendering.templates().get_template(name)
 
 

@@ -27,7 +27,7 @@ LONGEST = 60
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     is_flag=False,
-    flag_value=Path(),
+    flag_value="",
     help="Write a page of both runs, with their data over each other, to FILE; else to diff-BEFORE-AFTER.html here.",
     metavar="[FILE]",
 )

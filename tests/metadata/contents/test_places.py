@@ -6,7 +6,7 @@ from tfx.components.schema_gen import executor as schema_gen
 from tfx.components.statistics_gen import executor as statistics_gen
 from tfx.utils import path_utils
 
-from components import data_gate
+from components import data_gate, string_lengths
 from components.evaluation import settings as evaluation
 from components.infra_validator import settings as infra_validator
 from components.tflite import settings as tflite
@@ -24,6 +24,7 @@ from pipeline import worker
         (places.VERDICT_FILE, data_gate.VERDICT_FILE),
         (places.SUMMARY_FILE, evaluation.SUMMARY_FILE),
         (places.CARD_FILE, card.PLACE),
+        (places.STRING_LENGTHS, string_lengths.NAME),
         (places.FAILURE_FILE, worker.FAILURE_FILE),
         (places.INSIGHTS_FILE, evaluation.INSIGHTS_FILE),
         (places.HISTORY_FILE, callbacks.HISTORY_FILE),

@@ -270,3 +270,28 @@ def test_two_runs_of_which_one_has_no_data(runs: DataRuns, store: Queries, build
     assert after is not None
     page = comparison.render(store, before, after, inline=True, links=Links())
     assert "The two runs do not both have statistics of a train split." in Words(page).text
+
+
+def evaluated(builder: StoreBuilder, folder: Path, metrics: list[dict[str, Any]]) -> None:
+    """Adds an evaluation to the latest run."""
+    folder.mkdir()
+    summary = {"blessed": True, "rows": 5, "metrics": metrics, "slices": []}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    builder.node("Evaluator", outputs={"evaluation": builder.artifact("ModelEvaluation", folder)})
+
+
+def test_metrics_of_two_runs_stand_with_their_intervals(
+    runs: DataRuns, store: Queries, builder: StoreBuilder, tmp_path: Path
+) -> None:
+    evaluated(builder, tmp_path / "two", [{"name": "AUC", "value": 0.9}, {"name": "Gone", "value": 0.5}])
+    runs.add("small-3", AFTER)
+    interval = {"low": 0.91, "high": 0.99}
+    evaluated(builder, tmp_path / "three", [{"name": "AUC", "value": 0.95, "interval": interval}])
+    before, after = store.run("small-2"), store.run("small-3")
+    assert before is not None
+    assert after is not None
+    shown = Words(comparison.render(store, before, after, inline=True, links=Links())).text
+    at = shown.index("AUC")
+    assert shown[at : at + 5] == ["AUC", "0.9000", "0.9500", "0.9100 to 0.9900", "+0.0500"]
+    at = shown.index("Gone")
+    assert shown[at : at + 4] == ["Gone", "0.5000", "-", "-"]
