@@ -137,7 +137,7 @@ def test_an_evaluation_of_an_older_run_shows_what_it_has(scene: Scene, report: R
         ["Recall", "-", "", ""],
     ]
     assert found.charts("evaluation") == []
-    assert found.table("Slices as a table")[0] == ["Slice", "Rows", "AUC", "Recall"]
+    assert found.table("Slices")[0] == ["Slice", "Rows", "AUC", "Recall"]
     assert "worst-examples" not in found.sections
     assert "The model was not pushed: AUC is 0.9500, expected ≥ 0.97." in found.text("summary")
 
@@ -151,7 +151,7 @@ def test_slices_are_a_sortable_table_and_a_plot_with_their_rows(scene: Scene, re
         {"label": "type=Card", "rows": 1701, "value": None, "low": None, "high": None, "href": ""},
     ]
     assert (chart["reference"], chart["reference_label"]) == (0.9464, "all 4,966 rows")
-    assert found.table("Slices as a table")[1:] == [
+    assert found.table("Slices")[1:] == [
         ["type=Cash", "3,234", "0.6387", "0.5000 to 0.7500"],
         ["type=Card", "1,701", "-", ""],
     ]
@@ -163,7 +163,7 @@ def test_slices_are_a_sortable_table_and_a_plot_with_their_rows(scene: Scene, re
 def test_the_worst_examples_show_raw_features_and_images(scene: Scene, report: Report) -> None:
     scene.run("small-1")
     found = report("small-1")
-    assert found.table("Rows with the highest losses") == [
+    assert found.table("Worst examples") == [
         ["Loss", "Label", "Prediction", "Predicted", "fare", "company", "photo", "raw"],
         ["6.5000", "1", "0.0015", "0", "12.5", "Blue", "", "2,048 bytes"],
     ]
@@ -181,7 +181,7 @@ def test_long_features_are_cut(scene: Scene, report: Report) -> None:
     few = changed(scene.files["evaluation"]["insights.json"], worst=[row | {"predicted": None}])
     scene.files["evaluation"]["insights.json"] = few
     scene.run("small-1")
-    cells = report("small-1").table("Rows with the highest losses")[1]
+    cells = report("small-1").table("Worst examples")[1]
     assert cells == ["1.0000", "0", "0.25, 0.75", "", f"{'x' * 200}…", "a, b, c, d, e, f, g, h, … 2 more"]
 
 

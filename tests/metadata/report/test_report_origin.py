@@ -60,7 +60,7 @@ def test_settings_that_differ_from_the_run_before_are_marked(scene: Scene, repor
     scene.run("small-1")
     scene.run("small-2", rate=0.2)
     found = report("small-2")
-    assert found.table("All settings") == [
+    assert found.table("Settings") == [
         ["Setting", "Value", "In the run before"],
         ["trainer.rate", "0.2", "0.1 differs"],
         ["label", "big", ""],
@@ -76,7 +76,7 @@ def test_what_the_run_before_did_not_come_to_is_no_change(scene: Scene, report: 
     scene.builder.node("ExampleGen", fingerprint=Fingerprint(settings={"data.path": "a", "data.new": None}))
     scene.builder.node("Trainer", "FAILED", Fingerprint(settings={"trainer.rate": 0.1}))
     found = report("small-2")
-    assert found.table("All settings")[1:] == [
+    assert found.table("Settings")[1:] == [
         ["data.new", "null", "not there differs"],
         ["data.old", "not there", "1 differs"],
         ["data.path", "a", ""],
@@ -90,7 +90,7 @@ def test_settings_that_are_the_same_say_so(scene: Scene, report: Report) -> None
     scene.run("small-2")
     found = report("small-2")
     assert "No setting differs from run small-1." in found.text("settings")
-    assert found.table("All settings")[0] == ["Setting", "Value"]
+    assert found.table("Settings")[0] == ["Setting", "Value"]
 
 
 def test_versions_name_packages_code_and_what_changed(scene: Scene, report: Report) -> None:

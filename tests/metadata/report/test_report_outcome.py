@@ -29,7 +29,7 @@ def test_a_failed_run_tells_what_went_wrong_and_what_waits(scene: Scene, report:
     assert "failed Transform failed." in said
     assert "no <feature>. recipes/small/features.py:3 in f: x" in said
     assert f"Log: {tmp_path}/Transform.log" in said
-    assert [row[:2] for row in found.table("Nodes as a table")[1:4]] == [
+    assert [row[:2] for row in found.table("Nodes")[1:4]] == [
         ["ExampleGen", "done"],
         ["Transform", "failed"],
         ["Trainer", "waiting"],
@@ -49,7 +49,7 @@ def test_a_broken_failure_file_is_named(scene: Scene, report: Report, tmp_path: 
     scene.builder.node("Trainer", "FAILED")
     found = report("small-1", log_folder=tmp_path)
     assert "failure.json does not hold what it should" in found.text("summary")
-    assert found.table("Nodes as a table")[3][:2] == ["Trainer", "failed"]
+    assert found.table("Nodes")[3][:2] == ["Trainer", "failed"]
 
 
 def test_a_stopped_run_and_one_that_goes_on(scene: Scene, report: Report) -> None:
@@ -93,7 +93,7 @@ def test_a_cached_node_names_the_run_that_it_took_its_results_from(scene: Scene,
     ids = scene.run("small-1")
     scene.run("small-2", examples=ids["examples"])
     found = report("small-2")
-    node, state, _started, time, origin = found.table("Nodes as a table")[1]
+    node, state, _started, time, origin = found.table("Nodes")[1]
     assert (node, state, time, origin) == ("ExampleGen", "cached", "", "small-1")
     assert "5 ran, 1 from earlier runs" in found.text("summary")
     assert found.charts("graph")[0]["nodes"][0]["detail"] == "from small-1"
@@ -104,7 +104,7 @@ def test_nodes_that_the_pipeline_no_longer_has_come_last(scene: Scene, report: R
     scene.builder.node("TFLite")
     scene.builder.node("ExampleGen")
     found = report("small-1", graph={"ExampleGen": ()})
-    assert [row[0] for row in found.table("Nodes as a table")[1:]] == ["ExampleGen", "TFLite"]
+    assert [row[0] for row in found.table("Nodes")[1:]] == ["ExampleGen", "TFLite"]
     assert found.charts("graph")[0]["edges"] == []
 
 

@@ -64,7 +64,7 @@ def test_a_run_that_came_nowhere_has_what_there_is(scene: Scene, report: Report)
     found = report("small-1")
     assert found.sections == ["summary", "graph"]
     assert "It begins." in found.text("summary")
-    assert {row[1] for row in found.table("Nodes as a table")[1:]} == {"waiting"}
+    assert {row[1] for row in found.table("Nodes")[1:]} == {"waiting"}
 
 
 @pytest.mark.parametrize(
