@@ -110,6 +110,7 @@ def test_anomalies_of_the_data_are_kept_for_the_report() -> None:
     error = pickle.loads(pickle.dumps(AnomalyError("Bad data.", "Mend them.", findings)))  # noqa: S301 (our own)
     assert failure(error) == {
         "node": "Trainer",
+        "kind": "AnomalyError",
         "message": "Bad data.\nMend them.",
         "lines": [],
         "findings": findings,
