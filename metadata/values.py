@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from datetime import datetime
 from typing import Any
 
@@ -92,7 +90,7 @@ def _step_values(step: Step) -> dict[str, Any]:
         "node": step.place.node,
         "inputs": step.inputs,
         "outputs": step.outputs,
-        "code_digest": code_digest(made) if made else None,
+        "code_digest": made.code_digest if made else None,
         "packages": made.packages if made else {},
         "files": made.files if made else {},
     }
@@ -102,8 +100,3 @@ def fingerprint_of(node: NodeRun) -> Fingerprint | None:
     """What a node run's result rests on besides its inputs; None where it has none, as a partial run's has."""
     text = node.properties.get(PROPERTY)
     return Fingerprint.from_json(text) if text else None
-
-
-def code_digest(fingerprint: Fingerprint) -> str:
-    """One digest for all the code that a node run used."""
-    return hashlib.sha256(json.dumps(fingerprint.code, sort_keys=True).encode()).hexdigest()[:DIGEST_DIGITS]

@@ -11,8 +11,8 @@ from rich.console import Console
 from components.errors import MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
-from pipeline import local, nodes, outcome, progress, recipe, why, worker
-from pipeline.commands import deploy, diff, lineage, predict, rollback, runs, serve
+from pipeline import local, nodes, outcome, progress, recipe, reports, why, worker
+from pipeline.commands import deploy, diff, lineage, predict, report, rollback, runs, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -75,15 +75,31 @@ def run(
     try:
         finished = local.run(chosen, environment, request, inputs, view)
     except KeyboardInterrupt:
-        click.echo(f"Stopped. Nothing half done is left; go on with: {_run_again(request)}")
+        if line := reports.leave(environment, environment_name, request.run_id, chosen):
+            click.echo(line)
+        click.echo(f"Stopped. Nothing half done is left; go on with: {reports.run_again(request)}")
         sys.exit(EXIT_INTERRUPTED)
     except NodeError as error:
-        raise NodeError(error.what, f"Go on:  {_run_again(request)}") from error
-    _show_end(console, request, environment, finished)
+        line = reports.leave(environment, environment_name, request.run_id, chosen)
+        go_on = f"Go on:  {reports.run_again(request)}"
+        raise NodeError(error.what, f"{line}\n{go_on}" if line else go_on) from error
+    line = reports.leave(environment, environment_name, finished.id, chosen) if finished.new else None
+    _show_end(console, request, environment, finished, line or _earlier_report(environment, request, finished))
+
+
+def _earlier_report(environment: environments.Environment, request: worker.Request, finished: local.Run) -> str:
+    """Where the report of an earlier run is; how to make it, where that run left none."""
+    path = reports.path_of(environment, finished.id)
+    make_it = shell_line("report", finished.id, *environment_words(request.environment))
+    return f"Report     {outcome.shown(path) if path.exists() else make_it}"
 
 
 def _show_end(
-    console: Console, request: worker.Request, environment: environments.Environment, finished: local.Run
+    console: Console,
+    request: worker.Request,
+    environment: environments.Environment,
+    finished: local.Run,
+    report: str,
 ) -> None:
     if not finished.new:
         console.print(f"Up to date: nothing changed since run {finished.id}.", highlight=False)
@@ -94,6 +110,7 @@ def _show_end(
         console.print(
             f"Logs       {outcome.shown(environment.log_root / finished.id)}", highlight=False, soft_wrap=True
         )
+    console.print(report, highlight=False, markup=False, soft_wrap=True)
     if not result.good_enough:
         command = shell_line("why", "Trainer", "--recipe", request.recipe, *environment_words(request.environment))
         click.echo(f"Next       {command}: what changed since the last good model")
@@ -148,13 +165,7 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
     click.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)
 
 
-def _run_again(request: worker.Request) -> str:
-    sets = [part for override in request.overrides for part in ("--set", override)]
-    end = ["--to", request.to_node] if request.to_node else []
-    return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
-
-
-INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff)
+INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, report.report)
 
 for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)

@@ -20,7 +20,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from components.errors import NodeError, SettingsError
 from components.example_gen import files
 from metadata.store import NodeRun, Store
-from pipeline import checks, fingerprint, lock, nodes, progress, worker
+from pipeline import checks, fingerprint, lock, nodes, progress, reports, worker
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -117,13 +117,15 @@ def up_to_date(recipe: Recipe, environment: Environment, prints: Mapping[str, fi
 def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.Request, view: progress.View) -> Run:
     run_folder = environment.log_root / request.run_id
     run_folder.mkdir(parents=True)
-    request_path = run_folder / "request.json"
+    request_path = run_folder / worker.REQUEST_FILE
     request_path.write_text(request.model_dump_json(indent=2), encoding="utf-8")
     environment.metadata_path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="millrace-", ignore_cleanup_errors=True) as temporary:
         process = _start(request_path, temporary)
         try:
             with view:
+                # Now, while the worker loads TensorFlow; at the end the user waits for it.
+                reports.prepare()
                 while not _ended(process):
                     view.update(_nodes(recipe, environment, request.run_id), run_folder)
                 nodes = _nodes(recipe, environment, request.run_id)

@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from components import processes
-from components.errors import MillraceError
+from components.errors import AnomalyError, MillraceError
 from components.settings import Settings
+from pipeline import deferred_package, fingerprint, recipe
 from pipeline import environment as environments
-from pipeline import fingerprint, recipe
 from pipeline.recipe import PROJECT_ROOT
 
 RUN_FOLDER_VARIABLE = "MILLRACE_RUN_FOLDER"
 FAILURE_FILE = "failure.json"
 WORKER_LOG = "worker.log"
+REQUEST_FILE = "request.json"
 
 
 class Request(Settings):
@@ -75,6 +76,8 @@ def main(request_path: str) -> None:
 def _run(request: Request) -> None:
     # TFX imports Kubernetes' client, and that, where it is installed, a validator of manifests that takes a second.
     sys.modules["kubernetes_validate"] = None  # type: ignore[assignment]
+    # Imports every component that TFX has, with what each needs; half a second.
+    deferred_package.defer("tfx.components")
     # Imported here, for the request module above is also the light process's.
     from absl import logging
     from tfx.dsl.compiler import constants
@@ -132,14 +135,14 @@ def output_to(path: Path) -> Iterator[None]:
 
 
 def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
-    """A failure as plain data: node, message, and the user's own lines in the traceback."""
+    """A failure as plain data: node, message, the user's own lines in the traceback, and anomalies of the data."""
     known = isinstance(error, MillraceError)
     message = re.sub(r"\s*\[while running '.*?'\]", "", str(error)).strip()
     return {
         "node": node,
         "message": message if known else f"{type(error).__name__}: {message}",
         "lines": _user_lines(error),
-    }
+    } | ({"findings": error.findings} if isinstance(error, AnomalyError) else {})
 
 
 def _user_lines(error: BaseException) -> list[str]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
@@ -18,6 +19,14 @@ HERE = Path(__file__).parent
 STATIC = HERE / "static"
 STYLE_FILE = "pages.css"
 SCRIPT_FILE = "pages.js"
+THEME_FILE = "theme.js"
+# A mill wheel in its race.
+MARK = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" width="{size}" height="{size}" aria-hidden="true">'
+    '<g fill="none" stroke="{color}" stroke-width="2" stroke-linecap="round">'
+    '<circle cx="12" cy="10" r="7"/><path d="M12 3v14M5 10h14M7 5l10 10M17 5L7 15"/>'
+    '<path d="M2 21q2.5-2.500 5 0t5 0t5 0t5 0"/></g></svg>'
+)
 MILLISECONDS = 1000
 NONE = "-"
 
@@ -70,7 +79,12 @@ def templates() -> jinja2.Environment:
         auto_reload=False,
     )
     made.filters |= {"number": number, "count": count, "seconds": seconds, "time": local_time, "share": share}
-    made.globals |= {"static": _static, "chart_json": chart_json}
+    made.globals |= {
+        "static": _static,
+        "chart_json": chart_json,
+        "mark": Markup(MARK.format(size=22, color="currentColor")),  # noqa: S704 (our own text)
+        "favicon": "data:image/svg+xml," + quote(MARK.format(size=24, color="#2f6fb0")),
+    }
     return made
 
 

@@ -9,7 +9,7 @@ from rich.tree import Tree
 from metadata import lineage as lineages
 from metadata.lineage import Lineage, Step
 from metadata.records import ArtifactRecord
-from metadata.values import DIGEST_DIGITS, code_digest, fingerprint_of, lineage_values
+from metadata.values import DIGEST_DIGITS, fingerprint_of, lineage_values
 from pipeline import outcome
 from pipeline.commands import found
 from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
@@ -63,7 +63,7 @@ def _made_with(step: Step) -> list[str]:
     made = fingerprint_of(step.node_run)
     if made is None:
         return []
-    code = [f"code {code_digest(made)} ({len(made.code)} files)"] if made.code else []
+    code = [f"code {made.code_digest} ({len(made.code)} files)"] if made.code else []
     packages = [", ".join(f"{name} {version}" for name, version in made.packages.items())] if made.packages else []
     files = [f"file {path}  {digest[:DIGEST_DIGITS]}" for path, digest in made.files.items()]
     return [*code, *packages, *files]

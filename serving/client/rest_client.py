@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote
 
@@ -113,12 +114,15 @@ def path(model: Model) -> str:
     return f"/v1/models/{quote(model.name, safe='')}{which}"
 
 
-def _read(response: urllib3.BaseHTTPResponse, call: Call) -> bytes:
+def _read(response: urllib3.HTTPResponse, call: Call) -> bytes:
     """The whole body. A server that sends a byte now and then does not outlast the deadline."""
     parts = []
-    while part := response.read1():
+    # What has come so far, and no waiting for more; urllib3 itself can do that from its version 2 on, which Kubeflow's
+    # SDK excludes.
+    while part := response._fp.read1():
         parts.append(part)
         call.seconds_left()
+    response.release_conn()
     return b"".join(parts)
 
 
@@ -135,22 +139,22 @@ def _translated(url: str, call: Call) -> Iterator[None]:
             unreachable=True,
             retryable=True,
         ) from error
-    except (ConnectTimeoutError, ReadTimeoutError) as error:
+    except (ConnectTimeoutError, ReadTimeoutError, TimeoutError) as error:
         raise ClientError(Code.DEADLINE_EXCEEDED, f"{url} did not answer in time", call.request_id) from error
     except SSLError as error:
         raise ClientError(Code.UNAVAILABLE, f"no TLS with {url}: {error}", call.request_id) from error
-    except HTTPError as error:
+    except (HTTPError, HTTPException, OSError) as error:
         raise ClientError(
             Code.UNAVAILABLE, f"the connection to {url} broke: {error}", call.request_id, retryable=True
         ) from error
 
 
 def _reason(error: NewConnectionError) -> str:
-    cause = error.__cause__
+    cause = error.__cause__ or error.__context__
     return (cause.strerror or str(cause)) if isinstance(cause, OSError) else str(error)
 
 
-def _refusal(response: urllib3.BaseHTTPResponse, data: bytes, call: Call) -> ClientError:
+def _refusal(response: urllib3.HTTPResponse, data: bytes, call: Call) -> ClientError:
     return ClientError(
         CODES.get(response.status, Code.UNKNOWN),
         _message(response.status, data),
@@ -173,7 +177,7 @@ def _seconds(retry_after: str | None) -> float | None:
     if retry_after is None:
         return None
     try:
-        return urllib3.Retry().parse_retry_after(retry_after)
+        return float(urllib3.Retry().parse_retry_after(retry_after))
     except HTTPError:
         return None
 
@@ -181,6 +185,9 @@ def _seconds(retry_after: str | None) -> float | None:
 def _context(connection: Connection) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=connection.ca)
+        # urllib3 compares the names itself where the context does not; below version 2 it names no host to the context
+        # where that is an IP address.
+        context.check_hostname = False
         if connection.certificate is not None:
             context.load_cert_chain(connection.certificate, connection.key)
     except (OSError, ssl.SSLError) as error:

@@ -54,18 +54,18 @@ def test_metrics_are_shown_against_their_bars() -> None:
     result = Result(
         evaluation(
             metric("AUC", 0.94321, baseline=0.94, lower_bound=0.9, max_loss=0.01),
-            metric("Calibration", 1.01, lower_bound=0.9, upper_bound=1.1),
-            metric("Recall", 0.5),
+            metric("Calibration", 1.01, lower_bound=0.9, upper_bound=1.1) | {"interval": None},
+            metric("Recall", 0.5) | {"interval": {"low": 0.43251, "high": 0.5675, "level": 0.95, "method": "Wilson"}},
         ),
         Path("/serving/taxi/17"),
     )
     assert result.good_enough
     assert cells(result) == [
         ["Evaluation on 4,967 rows"],
-        ["Metric", "Value", "Bar", "Baseline"],
+        ["Metric", "Value", "95 %", "Bar", "Baseline"],
         ["AUC", "0.9432", "≥ 0.9, loses ≤ 0.01", "0.9400", "passed"],
         ["Calibration", "1.0100", "≥ 0.9, ≤ 1.1", "passed"],
-        ["Recall", "0.5000"],
+        ["Recall", "0.5000", "(0.433\N{EN DASH}0.568)"],
         ["Pushed to", "/serving/taxi/17"],
     ]
 

@@ -49,18 +49,18 @@ class Authority:
         self._certificate = self._sign(self._name, self._key, is_authority=True)
         self.pem = _pem(self._certificate)
 
-    def issue(self, name: str) -> tuple[str, str]:
-        """A key and a certificate, PEM."""
+    def issue(self, name: str, address: str = HOST) -> tuple[str, str]:
+        """A key and a certificate for an address, PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._sign(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key)
+        certificate = self._sign(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, address)
         text = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         return text.decode(), _pem(certificate)
 
-    def _sign(self, name: x509.Name, key: Any, is_authority: bool = False) -> x509.Certificate:
+    def _sign(self, name: x509.Name, key: Any, address: str = HOST, is_authority: bool = False) -> x509.Certificate:
         now = datetime.datetime.now(datetime.timezone.utc)
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(HOST))]
+        names = [x509.IPAddress(ipaddress.ip_address(address))]
         return (
             x509.CertificateBuilder()
             .subject_name(name)

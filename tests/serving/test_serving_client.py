@@ -235,6 +235,27 @@ def test_tls_with_certificates_of_both_sides_and_a_token(base_path: Path, tmp_pa
                     assert refusal(client.predict, MODEL, [2.0]).code is Code.UNAVAILABLE
             with connect(url, Connection(token="secret", ca=tmp_path / "ca", **own)) as client:  # noqa: S106
                 assert client.predict(MODEL, [2.0]).outputs["y"].tolist() == [3.0]
+
+
+def test_a_certificate_for_another_address_is_refused(base_path: Path, tmp_path: Path) -> None:
+    authority = Authority("other address")
+    for kind, pem in zip(("key", "certificate"), authority.issue("server", "127.0.0.2"), strict=True):
+        (tmp_path / kind).write_text(pem)
+    (tmp_path / "ca").write_text(authority.pem)
+    chosen = settings(
+        base_path,
+        rest_api_port=free_port(),
+        rest_api_ssl_cert_file=tmp_path / "certificate",
+        rest_api_ssl_key_file=tmp_path / "key",
+    )
+    with (
+        running(chosen) as server,
+        connect(f"https://{HOST}:{server.rest_api_port}", Connection(ca=tmp_path / "ca", retries=ONCE)) as client,
+    ):
+        error = refusal(client.predict, MODEL, [2.0])
+
+    assert error.code is Code.UNAVAILABLE
+    assert "'127.0.0.1' doesn't match '127.0.0.2'" in error.message
     gc.collect()
 
 
