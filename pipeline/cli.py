@@ -12,7 +12,7 @@ from components.errors import MillraceError, NodeError
 from metadata.store import Store
 from pipeline import environment as environments
 from pipeline import local, nodes, outcome, progress, recipe, reports, why, worker
-from pipeline.commands import deploy, diff, lineage, predict, report, rollback, runs, serve
+from pipeline.commands import deploy, diff, inspect, lineage, predict, report, rollback, runs, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -165,7 +165,7 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
     click.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)
 
 
-INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, report.report)
+INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, report.report, inspect.inspect)
 
 for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)
