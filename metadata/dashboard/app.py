@@ -138,7 +138,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         return answers.error(request, site, error)
     except MissingStoreError:
         text = "There is no metadata store. The first run makes one; this page then shows it."
-        line = site.command("run")
+        line = site.command()
         return answers.told(request, site, 404, "Nothing has run yet", text, command=line, again=True)
     except UnreadableError as error:
         text = f"The metadata store cannot be read now. {error}"

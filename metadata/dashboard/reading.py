@@ -99,11 +99,7 @@ class Reader:
     def _patiently(self, make: Callable[[Queries], Any]) -> Any:
         for left in reversed(range(TRIES)):
             try:
-                # Opened anew, for the file may be another one by now.
-                store = self._site.opened()
-                if store is None:
-                    raise MissingStoreError
-                return make(store)
+                return make(self._opened())
             except BUSY as error:
                 if not left:
                     raise UnreadableError(f"It is busy: {error}") from error
@@ -114,6 +110,17 @@ class Reader:
                 log.exception("The metadata store cannot be read.")
                 raise UnreadableError(str(error)) from error
         raise AssertionError("the last try returns or raises")
+
+    def _opened(self) -> Queries:
+        """The store, opened anew, for the file may be another one by now."""
+        try:
+            store = self._site.opened()
+        except RuntimeError as error:
+            # So ML Metadata says that a file or a database is no store, or cannot be reached.
+            raise UnreadableError(str(error)) from error
+        if store is None:
+            raise MissingStoreError
+        return store
 
     def _signature(self) -> Hashable:
         file = self._site.store_file

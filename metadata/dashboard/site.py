@@ -38,7 +38,8 @@ class Site:
         held: Whether a run of a pipeline goes on; between two of its nodes nothing runs, as at its end.
         why: One sentence about a run of a node: the store, the pipeline, the node, the execution's id.
         note: What a running node says of its progress: the run's folder of logs, the node.
-        command: A command line of ours that can be pasted into a shell, of its words.
+        command: A command line of ours that can be pasted into a shell, of its words; without words, one that makes a
+            first run.
         program: How a program of the environment is called, by its name.
         tensorboard: A TensorBoard that runs beside the dashboard, or None.
     """

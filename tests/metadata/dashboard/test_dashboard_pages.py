@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from dashboard_scene import get, values
 from store_builder import StoreBuilder
 
 from benchmarks import inspect_store
+from metadata.dashboard.pages import runs
 from metadata.dashboard.site import Site
 from pipeline import cli
 from pipeline.environment import Environment
@@ -57,8 +59,11 @@ def older(text: str) -> str | None:
     return begin.rpartition('href="')[2].replace("&amp;", "&") if found else None
 
 
-def test_a_search_by_state_ends_and_can_be_gone_on_with(shown: Site, places: Environment) -> None:
-    inspect_store.write(places.metadata_path, runs=520)
+def test_a_search_by_state_ends_and_can_be_gone_on_with(
+    shown: Site, places: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "SEARCHED_AT_ONCE", 5)
+    inspect_store.write(places.metadata_path, runs=30)
     assert values(shown, "/?state=failed") == []
     text = get(shown, "/?state=failed").text
     assert "None among the runs that were searched so far." in text
@@ -249,7 +254,8 @@ def test_pages_need_no_tensorflow(ids: dict[str, int], places: Environment, tmp_
     script = (
         "import sys\n"
         f"sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[2])]!r}\n"
-        "from dashboard_scene import get\n"
+        "import pytest
+from dashboard_scene import get\n"
         "from pipeline import environment\n"
         "from pipeline.commands.inspect import site\n"
         f"shown = site(environment.load({str(places_file)!r}), 'local')\n"
