@@ -1,10 +1,9 @@
-"""Measures the queries behind `millrace runs`, `artifacts` and `lineage`, and the pages of `millrace inspect`, on a store
-of 10,000 executions.
+"""Measures the queries behind `millrace runs`, `artifacts` and `lineage`, and the pages of `millrace inspect`.
 
     python -m benchmarks.inspect_store
 
-prints the median of each page in milliseconds; the store is made for it, in a temporary folder. The dashboard is started
-anew for every request but the last line's, so that nothing is kept from an earlier one.
+prints the median of each page in milliseconds, on a store of 10,000 executions, which is made for it in a temporary
+folder. The dashboard is started anew for every request but that of the last line, so that nothing is kept.
 """
 
 from __future__ import annotations
@@ -171,13 +170,9 @@ def measure(path: Path) -> dict[str, float]:
 
 
 def measure_dashboard(path: Path) -> dict[str, float]:
-    """The median milliseconds of each page of the dashboard over HTTP, by name: the first request to a fresh process."""
+    """The median milliseconds of each page of the dashboard, by name: a fresh process's first request, over HTTP."""
     store = _opened(path)
-    [newest], [model], [schema] = (
-        store.runs(limit=1),
-        store.artifacts("Model", limit=1),
-        store.artifacts(limit=1, before=2),
-    )
+    [newest], [model] = store.runs(limit=1), store.artifacts("Model", limit=1)
     pages = {
         "runs": "/",
         "failed runs": "/?state=failed",
@@ -186,7 +181,7 @@ def measure_dashboard(path: Path) -> dict[str, float]:
         "artifacts": "/artifacts",
         "artifact": f"/artifacts/{model.artifact.id}",
         "lineage": f"/artifacts/{model.artifact.id}/lineage",
-        "what the first examples became": f"/artifacts/{schema.artifact.id}/lineage?direction=down",
+        "what the first examples became": "/artifacts/1/lineage?direction=down",
         "models": "/models",
         "comparison of 50 runs": "/compare?recipe=taxi",
     }

@@ -12,7 +12,7 @@ from metadata.records import RunRecord
 from metadata.values import STATES, run_values
 
 STATE_FILTERS = ("done", "running", "failed", "stopped")
-PAGES_SEARCHED = 5
+PAGES_SEARCHED = 2
 SEARCHED_AT_ONCE = 100
 """Runs; MLMD does not filter runs by the state of their nodes, and a page must not read them all."""
 

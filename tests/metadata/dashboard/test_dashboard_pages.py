@@ -63,7 +63,7 @@ def test_a_search_by_state_ends_and_can_be_gone_on_with(
     shown: Site, places: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "SEARCHED_AT_ONCE", 5)
-    inspect_store.write(places.metadata_path, runs=30)
+    inspect_store.write(places.metadata_path, runs=14)
     assert values(shown, "/?state=failed") == []
     text = get(shown, "/?state=failed").text
     assert "None among the runs that were searched so far." in text
@@ -254,8 +254,7 @@ def test_pages_need_no_tensorflow(ids: dict[str, int], places: Environment, tmp_
     script = (
         "import sys\n"
         f"sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[2])]!r}\n"
-        "import pytest
-from dashboard_scene import get\n"
+        "from dashboard_scene import get\n"
         "from pipeline import environment\n"
         "from pipeline.commands.inspect import site\n"
         f"shown = site(environment.load({str(places_file)!r}), 'local')\n"
