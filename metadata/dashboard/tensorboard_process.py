@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import IO
 
 PR_SET_PDEATHSIG = 1
-SECONDS_TO_END = 0.5
 ADDRESS = re.compile(r"http://\S+/")
 
 
@@ -46,12 +45,9 @@ class TensorBoardProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(SECONDS_TO_END)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        # It only reads: there is nothing that it would have to finish, and nobody to wait for it.
+        self._process.kill()
+        self._process.wait()
 
     def _read(self, lines: IO[str]) -> None:
         # To the end, for a full pipe would stop it.
