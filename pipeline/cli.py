@@ -10,7 +10,7 @@ import yaml
 from components.errors import MillraceError
 from pipeline import environment as environments
 from pipeline import nodes, recipe, stores, why
-from pipeline.commands import check, deploy, diff, lineage, predict, report, rollback, run, runs, schema, serve
+from pipeline.commands import check, deploy, diff, inspect, lineage, predict, report, rollback, run, runs, schema, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -66,7 +66,16 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
     click.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)
 
 
-INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, report.report, schema.schema)
+INSPECT = (
+    inspect.inspect,
+    runs.runs,
+    runs.status,
+    runs.artifacts,
+    lineage.lineage,
+    diff.diff,
+    report.report,
+    schema.schema,
+)
 
 for command in (run.run, check.check, serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)

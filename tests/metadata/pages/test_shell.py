@@ -61,7 +61,7 @@ def url(folder: Path) -> str:
 
 def column(page: Page, index: int) -> list[str]:
     """The texts of a column of the nodes' table that are shown."""
-    rows = page.get_by_role("region", name="Table: Nodes", exact=True).locator("tbody tr:visible")
+    rows = page.get_by_role("group", name="Nodes", exact=True).locator("tbody tr:visible")
     return [row.locator("th, td").nth(index).inner_text() for row in rows.all()]
 
 
@@ -182,7 +182,7 @@ def test_the_keyboard_skips_to_the_content(reader: Reader, url: str) -> None:
 
 def test_a_wide_table_scrolls_within_itself_and_keeps_its_first_column(reader: Reader, url: str) -> None:
     page = reader.open(url, width=400)
-    region = page.get_by_role("region", name="Table: Nodes", exact=True)
+    region = page.get_by_role("group", name="Nodes", exact=True)
     before = region.locator("tbody th").first.bounding_box()["x"]
     region.evaluate("node => node.scrollTo(120, 0)")
     assert region.evaluate("node => node.scrollLeft") == 120

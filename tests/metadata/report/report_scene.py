@@ -186,7 +186,7 @@ class Page:
 
     def table(self, label: str) -> list[list[str]]:
         """The rows of a table, its head included."""
-        found = self.soup.find(attrs={"aria-label": f"Table: {label}"})
+        found = self.soup.find(attrs={"aria-label": label})
         assert isinstance(found, Tag), f"no table {label}"
         return [
             [" ".join(cell.get_text().split()) for cell in row.find_all(["th", "td"])] for row in found.find_all("tr")
