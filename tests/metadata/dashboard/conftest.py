@@ -13,6 +13,12 @@ from pipeline.environment import Environment
 
 
 @pytest.fixture
+def places(sqlite_places: Environment) -> Environment:
+    """An SQLite file; test_dashboard_postgres.py has the other kind."""
+    return sqlite_places
+
+
+@pytest.fixture
 def shown(places: Environment) -> Site:
     """The site of `places`."""
     return small_site(places)
