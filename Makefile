@@ -6,7 +6,7 @@ FLAGS  ?=
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser web pipeline serve kubeflow test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving lock clean
+.PHONY: help setup browser web pipeline serve inspect kubeflow test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -19,6 +19,9 @@ pipeline: setup  ## Run the pipeline: RECIPE=taxi SET="trainer.batch_size=64 …
 
 serve: setup  ## Serve what was pushed: RECIPE=taxi FLAGS="--rest_api_port=8501 …"
 	@$(BIN)/millrace serve $(RECIPE) $(FLAGS)
+
+inspect: setup  ## Look at runs, data and models in a browser: FLAGS="--port 8090 --open"
+	@$(BIN)/millrace inspect $(FLAGS)
 
 test: setup browser  ## Run all tests
 	@$(BIN)/pytest -n 2 --dist loadfile

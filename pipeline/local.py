@@ -179,7 +179,8 @@ def _raise_failure(nodes: Mapping[str, NodeRun], run_folder: Path, exit_code: in
         failure = json.loads(failure_path.read_text(encoding="utf-8"))
         node, message = failure["node"], failure["message"]
         lines = "".join(f"\n  {line}" for line in failure["lines"])
-        raise NodeError(f"{node} failed.\n{message}{lines}\n\nLog: {worker.log_path(run_folder, node)}")
+        what = f"{node} failed.\n{message}{lines}\n\nLog: {worker.log_path(run_folder, node)}"
+        raise NodeError(what, kind=failure["kind"])
     failed = [record.node for record in nodes.values() if not record.succeeded]
     if exit_code < 0:
         raise NodeError(

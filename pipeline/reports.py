@@ -6,12 +6,14 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from components.errors import MillraceError, SettingsError
 from metadata.contents import places
 from metadata.queries import Queries
 from metadata.records import ArtifactRecord, RunRecord
 from pipeline import nodes, outcome, recipe, serving_state, stores, worker
-from pipeline.commands.line import environment_words, program, shell_line
+from pipeline.commands.line import environment_words, program, run_line, shell_line
 from pipeline.environment import Environment
 from pipeline.recipe import Recipe
 
@@ -105,21 +107,18 @@ def surroundings(
             *commands,
             *_looking_closer(store, run, where),
         ),
-        recipe_text=readme.read_text(encoding="utf-8") if readme.exists() else "",
+        recipe_text=readme.read_text(encoding="utf-8", errors="replace") if readme.exists() else "",
         served=served,
     )
 
 
-def run_again(request: worker.Request) -> str:
-    """The command line that goes on where a run ended."""
-    sets = [part for override in request.overrides for part in ("--set", override)]
-    end = ["--to", request.to_node] if request.to_node else []
-    return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
-
-
 def _request(folder: Path) -> worker.Request | None:
+    """What the worker was asked; None where that is not known, or was asked by another version in another form."""
     path = folder / worker.REQUEST_FILE
-    return worker.Request.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
+    try:
+        return worker.Request.model_validate_json(path.read_bytes()) if path.exists() else None
+    except ValidationError:
+        return None
 
 
 def _recipe(run: RunRecord, request: worker.Request | None) -> Recipe | None:
@@ -160,7 +159,7 @@ def _serving(run: RunRecord, pushed: ArtifactRecord | None, where: list[str]) ->
 
 def _going_on(run: RunRecord, request: worker.Request | None) -> Commands:
     unfinished = run.state in {"FAILED", "CANCELED"}
-    return (("Go on", run_again(request)),) if unfinished and request else ()
+    return (("Go on", run_line(request)),) if unfinished and request else ()
 
 
 def _looking_closer(store: Queries, run: RunRecord, where: list[str]) -> Commands:

@@ -8,12 +8,13 @@ if "$python" tests/browser.py >/dev/null 2>&1; then
   exit 0
 fi
 if [ -n "${MILLRACE_CHROMIUM:-}" ]; then
-  exec "$python" tests/browser.py
+  exec "$python" tests/browser.py >/dev/null
 fi
 
 echo "browser: installing Chromium for the tests"
+# What Playwright says is shown only if nothing else helps either.
 seconds=180
-if timeout "$seconds" .venv/bin/playwright install chromium && "$python" tests/browser.py --try; then
+if said=$(timeout "$seconds" .venv/bin/playwright install chromium 2>&1) && "$python" tests/browser.py --try; then
   exit 0
 fi
 
@@ -29,5 +30,6 @@ if command -v apt-get >/dev/null; then
     exit 0
   fi
 fi
+echo "$said" >&2
 echo "browser: could not install Chromium. Install Chromium or Chrome yourself, and set MILLRACE_CHROMIUM to its path if it is not in the PATH." >&2
 exit 1

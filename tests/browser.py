@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 VARIABLE = "MILLRACE_CHROMIUM"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -34,8 +34,11 @@ class NoBrowserError(Exception):
     """There is no Chromium on this machine."""
 
 
-def find(playwright: Playwright) -> Path:
+def find(own: Callable[[], str]) -> Path:
     """Where Chromium is: as MILLRACE_CHROMIUM says, else in the PATH, else where Playwright keeps its own.
+
+    Args:
+        own: Asks Playwright where that is; called only if need be, for it takes a second.
 
     Raises:
         NoBrowserError: There is none, or none where the variable says.
@@ -45,7 +48,7 @@ def find(playwright: Playwright) -> Path:
         if not Path(named).is_file():
             raise NoBrowserError(f"{VARIABLE}={named}: there is no such file. Set it to Chromium's path, or unset it.")
         return Path(named)
-    found = next(filter(None, map(shutil.which, PROGRAMS)), playwright.chromium.executable_path)
+    found = next(filter(None, map(shutil.which, PROGRAMS)), None) or own()
     if not Path(found).is_file():
         raise NoBrowserError(
             f"found no Chromium: none of {', '.join(PROGRAMS)} in the PATH, none at {found}. "
@@ -58,7 +61,8 @@ def find(playwright: Playwright) -> Path:
 def started() -> Iterator[Browser]:
     """A headless Chromium."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find(playwright), args=list(ARGUMENTS), timeout=TIMEOUT_MS)
+        program = find(lambda: playwright.chromium.executable_path)
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS), timeout=TIMEOUT_MS)
         try:
             yield browser
         finally:
@@ -69,8 +73,8 @@ class Reader:
     """Someone who opens pages; what goes wrong on them is noted.
 
     Attributes:
-        problems: Messages of the console that are errors or warnings, uncaught exceptions, and requests that would have left
-            this machine (none does).
+        problems: Messages of the console that are errors or warnings, uncaught exceptions, and requests that
+            would have left this machine (none does).
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -123,11 +127,16 @@ def overflow(page: Page) -> int:
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
+def playwrights_own() -> str:
+    """Where Playwright would keep a Chromium of its own."""
+    with sync_playwright() as playwright:
+        return playwright.chromium.executable_path
+
+
 def main() -> int:
     """Says where Chromium is; 1 where there is none."""
     try:
-        with sync_playwright() as playwright:
-            print(find(playwright))
+        print(find(playwrights_own))
         if "--try" in sys.argv:
             with started() as browser:
                 print(browser.version)

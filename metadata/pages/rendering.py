@@ -79,6 +79,7 @@ def templates() -> jinja2.Environment:
         auto_reload=False,
     )
     made.filters |= {"number": number, "count": count, "seconds": seconds, "time": local_time, "share": share}
+    made.filters |= {"bytes": size, "plain": plain}
     made.globals |= {
         "static": _static,
         "chart_json": chart_json,
@@ -136,6 +137,21 @@ def share(value: float | None) -> str:
     if value is None:
         return NONE
     return f"{value:.1%}" if value >= 0.001 or value == 0 else f"{value:.2%}"
+
+
+def size(value: int) -> str:
+    """A number of bytes."""
+    shown, units = float(value), ["bytes", "kB", "MB", "GB", "TB"]
+    while shown >= 1000 and len(units) > 1:
+        shown, units = shown / 1000, units[1:]
+    return f"{shown:.0f} {units[0]}" if units[0] == "bytes" else f"{shown:.1f} {units[0]}"
+
+
+def plain(value: Any) -> str:
+    """A setting or a property as text; a dash for None."""
+    if value is None:
+        return NONE
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +13,16 @@ from metadata.pages import rendering
 from metadata.queries import Queries
 from metadata.records import RunRecord
 from metadata.report.sections import (
+    drift,
     evaluation,
     graph,
     lineage,
     model_card,
+    schema,
     serving,
     settings,
     slices,
+    statistics,
     summary,
     training,
     versions,
@@ -27,6 +31,8 @@ from metadata.report.sections import (
 from metadata.report.source import Source, Surroundings
 
 TEMPLATE = "run/run.html"
+PARTIALS = ("macros.html", "run/features.html", "run/distances.html")
+MILLISECONDS = 1000
 
 Reader = Callable[[Source, Surroundings], object | None]
 
@@ -69,6 +75,9 @@ class Part:
 SECTIONS = (
     Section("summary", "Summary", summary.read),
     Section("graph", "Nodes", graph.read),
+    Section("statistics", "Data", statistics.read),
+    Section("drift", "Drift", drift.read),
+    Section("schema", "Schema", schema.read),
     Section("training", "Training", training.read),
     Section("evaluation", "Evaluation", evaluation.read),
     Section("slices", "Slices", slices.read),
@@ -84,7 +93,7 @@ SECTIONS = (
 
 def prepare() -> None:
     """Loads the templates ahead of time: whoever waits for a run's end has the time now, and not then."""
-    for name in (TEMPLATE, *(section.template for section in SECTIONS)):
+    for name in (TEMPLATE, *PARTIALS, *(section.template for section in SECTIONS)):
         rendering.templates().get_template(name)
 
 
@@ -111,7 +120,8 @@ def render(source: Source, surroundings: Surroundings, *, inline: bool) -> str:
         inline: Whether style and script are in the page itself, as a file that stands alone needs it.
     """
     found = parts(source, surroundings)
-    return rendering.render(TEMPLATE, inline=inline, links=surroundings.links, run=source.run, parts=found)
+    now = round(time.time() * MILLISECONDS)
+    return rendering.render(TEMPLATE, inline=inline, links=surroundings.links, run=source.run, parts=found, now=now)
 
 
 def write(store: Queries, run: RunRecord, surroundings: Surroundings, path: Path) -> None:

@@ -122,6 +122,8 @@ class Source:
 
     def before(self, node: str) -> Source | None:
         """The latest earlier run of the same pipeline in which this node succeeded."""
+        if self.previous is not None and node in self.previous.outputs:
+            return self.previous
         earlier = self.store.runs(self.run.pipeline, before=self.run.number)
         found = next((run for run in earlier if any(n.node == node and n.succeeded for n in run.nodes)), None)
         return None if found is None else Source.of(self.store, found)

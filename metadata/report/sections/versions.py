@@ -76,8 +76,10 @@ def read(source: Source, _surroundings: Surroundings) -> Versions | None:
 
 def _packages(source: Source) -> dict[str, str]:
     """Those that nodes rest on, and those that the model's card tells of."""
-    found = {name: version for each in source.fingerprints.values() for name, version in each.packages.items()}
-    return found | (source.card.versions if source.card else {})
+    found = [each.packages for each in source.fingerprints.values()]
+    found += [source.card.versions] if source.card else []
+    # A distribution has one name, however it is written.
+    return {name.replace("_", "-"): version for each in found for name, version in each.items()}
 
 
 def _changed(now: Source, before: Source) -> list[Change]:

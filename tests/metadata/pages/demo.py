@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from pathlib import Path
+from unittest import mock
 
 import jinja2
 
@@ -29,7 +31,7 @@ from metadata.pages.charts import (
 HERE = Path(__file__).parent
 COMPANIES = (
     "Taxi Affiliation Services",
-    "Blue Ribbon Taxi Association Inc. of the City of Chicago",
+    "Blue Ribbon Taxi Association of the City of Chicago",
     "Dispatch Taxi",
     "",
 )
@@ -123,11 +125,17 @@ def graph() -> Graph:
     return Graph("The nodes of this run", node, [*edges, ("evaluator", "pusher"), ("trainer", "pusher")])
 
 
+def pipeline() -> Graph:
+    """A pipeline that is too long to be drawn from left to right on a page of 1,200 pixels."""
+    names = ["CsvExampleGen", "StatisticsGen", "ExampleValidator", "DataGate", "Transform", "Trainer", "Evaluator"]
+    names += ["InfraValidator", "Pusher"]
+    nodes = [Node(name, name, "12.3 s", "done") for name in names]
+    return Graph("A pipeline of nine nodes", nodes, list(itertools.pairwise(names)))
+
+
 def chain(count: int) -> Graph:
     """So many nodes, three abreast."""
-    nodes = [
-        Node(str(index), f"Artifact {index}", "Examples", shape="artifact", href=f"#a{index}") for index in range(count)
-    ]
+    nodes = [Node(str(index), f"Artifact {index}", "Examples", "", "artifact", f"#a{index}") for index in range(count)]
     edges = [(str(index), str(index + 1 + index % 3)) for index in range(count) if index + 1 + index % 3 < count]
     return Graph(f"Lineage of {count} artifacts", nodes, edges)
 
@@ -152,27 +160,19 @@ def sections(count: int) -> list[tuple[str, str, list[Chart]]]:
     """All charts, by section: `(id, title, charts)`."""
     points = runs(count)
     one = Histogram("one value only", [Bins("train", [(3.0, 3.0, 10_012)])])
+    large = Histogram("large and near", [Bins("train", [(17_031_010_100, 17_031_980_100, 3)])])
+    alone = Lines("One epoch", [Line("train", [(1, 0.5)])], "epoch", "loss")
+    fares = [histogram("fare"), histogram("trip_miles", 4), histogram("tips", 20)]
     uneven = Histogram("bins of differing widths", [Bins("train", [(0, 1, 50), (1, 10, 40), (10, 100, 10)])])
     return [
-        ("graph", "Pipeline", [graph()]),
+        ("graph", "Pipeline", [graph(), pipeline()]),
         ("lineage", "Lineage", [chain(100)]),
-        (
-            "statistics",
-            "Statistics",
-            [
-                histogram("fare"),
-                histogram("trip_miles", 4),
-                histogram("tips", 20),
-                one,
-                uneven,
-                Histogram("nothing", []),
-            ],
-        ),
+        ("statistics", "Statistics", [*fares, one, uneven, large, Histogram("nothing", [])]),
         ("names", "Names", [bars(), Bars("none", [Counts("train", [], 0)])]),
         (
             "curves",
             "Curves",
-            [curves(), Lines("One epoch", [Line("train", [(1, 0.5)])], "epoch", "loss"), calibration()],
+            [curves(), alone, calibration()],
         ),
         ("slices", "Slices", [intervals()]),
         ("compare", "Runs", [Scatter("Runs over two dimensions", points, DIMENSIONS, "duration", "AUC")]),
@@ -180,14 +180,13 @@ def sections(count: int) -> list[tuple[str, str, list[Chart]]]:
     ]
 
 
-def templates() -> jinja2.Environment:
-    """The pages' own, and the one beside this file."""
-    own = rendering.templates()
-    return own.overlay(loader=jinja2.ChoiceLoader([own.loader, jinja2.FileSystemLoader(HERE)]))
-
-
-def values(count: int = 60) -> dict[str, object]:
-    """What demo.html shows."""
-    shown = sections(count)
+def rendered(runs: int, *, inline: bool) -> str:
+    """The page, over so many runs."""
+    shown = sections(runs)
     contents = [(id, title) for id, title, _ in shown] + [("tables", "Tables"), ("texts", "Texts")]
-    return {"sections": shown, "contents": contents, "nodes": NODES}
+    own = rendering.templates()
+    demo = own.overlay(loader=jinja2.ChoiceLoader([own.loader, jinja2.FileSystemLoader(HERE)]))
+    with mock.patch.object(rendering, "templates", return_value=demo):
+        return rendering.render(
+            "demo.html", inline=inline, links=rendering.Links(), sections=shown, contents=contents, nodes=NODES
+        )

@@ -19,6 +19,12 @@ Report = Callable[..., Page]
 
 
 @pytest.fixture
+def places(sqlite_places: Environment) -> Environment:
+    """One kind of store is enough: which answers come from which is asked elsewhere."""
+    return sqlite_places
+
+
+@pytest.fixture
 def scene(builder: StoreBuilder, tmp_path: Path) -> Scene:
     """An empty store to put runs in."""
     return Scene(builder, tmp_path / "artifacts")

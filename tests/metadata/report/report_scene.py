@@ -41,7 +41,7 @@ CARD = {
         "epochs": 9,
         "precision": "float32",
     },
-    "versions": {"tensorflow": "2.16.2"},
+    "versions": {"tensorflow": "2.16.2", "tf_keras": "2.16.0"},
     "schema_sha256": "5c4e",
 }
 BAR = {"lower_bound": 0.9, "upper_bound": None, "max_loss": 0.01, "direction": "higher_is_better"}

@@ -91,7 +91,7 @@ def test_metrics_stand_against_their_bars_with_intervals_and_baseline(scene: Sce
         ],
     ]
     said = found.text("evaluation")
-    assert "Intervals are at 95.0% confidence: bootstrap." in said
+    assert "Intervals are at 95.0% confidence: AUC by bootstrap." in said
     assert "4,000 rows of the 4,966" in said
     assert "over the bins of the calibration: 0.0312" in said
 

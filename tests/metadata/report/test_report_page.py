@@ -42,6 +42,14 @@ def test_a_whole_run_has_all_sections_in_order_and_a_table_of_contents(scene: Sc
     assert found.soup.title.get_text() == "small-1"
 
 
+def test_a_screen_reader_can_tell_its_landmarks_apart(scene: Scene, report: Report) -> None:
+    scene.run("small-1")
+    found = report("small-1").soup
+    labels = [region["aria-label"] for region in found.select("[role=region], nav")]
+    labels += [heading.get_text() for heading in found.select("section > h2")]
+    assert len(labels) == len(set(labels))
+
+
 def test_it_stands_alone(scene: Scene, report: Report) -> None:
     scene.run("small-1")
     found = report("small-1")

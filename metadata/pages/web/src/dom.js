@@ -36,6 +36,13 @@ export function truncate(text, width, size = 12, weight = 400) {
   return `${text.slice(0, low)}…`;
 }
 
+// Keeps the end: of a setting's name, that tells the most.
+export function truncateStart(text, width, size = 12, weight = 400) {
+  let from = 0;
+  while (from < text.length && textWidth(`…${text.slice(from)}`, size, weight) > width) from += 1;
+  return from && textWidth(text, size, weight) > width ? `…${text.slice(from)}` : text;
+}
+
 // One tab stop for many links: arrow keys, Home and End move between them.
 export function roving(container, links) {
   links.forEach((link, index) => link.setAttribute("tabindex", index === 0 ? 0 : -1));

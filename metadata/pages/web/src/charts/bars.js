@@ -1,7 +1,7 @@
 import { axisX, barX, gridX, pointerY, ruleX, text, tip } from "@observablehq/plot";
 import { textWidth } from "../dom.js";
-import { count, share } from "../format.js";
-import { EMPTY, FONT, GRID, TIP, color, frame, legend, names, together } from "./common.js";
+import { count, share, shareBriefly } from "../format.js";
+import { EMPTY, GRID, TIP, color, frame, legend, names, together } from "./common.js";
 
 const BAR = 9;
 const GAP = 8;
@@ -31,7 +31,7 @@ export function bars(data) {
     const told = labels.map((label) => ({
       label,
       share: Math.max(...shown.map(({ values }) => values.get(label)?.share ?? 0)),
-      text: shown.map(({ values }) => share(values.get(label)?.share ?? 0)).join(" · "),
+      text: shown.map(({ values }) => shareBriefly(values.get(label)?.share ?? 0)).join(" · "),
       title: [
         label || EMPTY,
         ...shown.map(({ name, values }) => {
@@ -59,7 +59,6 @@ export function bars(data) {
         ruleX([0], { stroke: "var(--line-strong)" }),
         tip(told, pointerY({ x: "share", y: "label", title: "title", ...TIP })),
       ],
-      style: { fontSize: `${FONT}px` },
     };
     const label = `${data.title}: shares of ${labels.length} values in ${shown.map(({ name }) => name).join(" and ")}`;
     return together(legend(shown.map(({ name, index }) => [name, "box", index])), frame(options, label));

@@ -41,23 +41,30 @@ class Figure {
   }
 }
 
-export function setUpCharts() {
-  const figures = new Map([...document.querySelectorAll("figure.chart")].map((node) => [node, new Figure(node)]));
-  const observer = new IntersectionObserver(
-    (entries) => {
-      for (const { target, isIntersecting } of entries) {
-        if (!isIntersecting) continue;
-        observer.unobserve(target);
-        figures.get(target).start();
-      }
-    },
-    { rootMargin: "400px" },
-  );
-  for (const node of figures.keys()) observer.observe(node);
-  addEventListener("beforeprint", () => {
-    for (const figure of figures.values()) {
-      figure.start();
-      figure.draw(false, PRINT_WIDTH);
+const figures = new Map();
+const observer = new IntersectionObserver(
+  (entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (!isIntersecting) continue;
+      observer.unobserve(target);
+      figures.get(target).start();
     }
-  });
+  },
+  { rootMargin: "400px" },
+);
+
+addEventListener("beforeprint", () => {
+  for (const [node, figure] of figures) {
+    if (!node.isConnected) continue;
+    figure.start();
+    figure.draw(false, PRINT_WIDTH);
+  }
+});
+
+export function setUpCharts(root) {
+  for (const node of figures.keys()) if (!node.isConnected) figures.delete(node);
+  for (const node of root.querySelectorAll("figure.chart")) {
+    figures.set(node, new Figure(node));
+    observer.observe(node);
+  }
 }

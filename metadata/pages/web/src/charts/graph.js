@@ -10,6 +10,7 @@ const [NARROWEST, WIDEST] = [84, 210];
 const HEIGHT = { node: 46, artifact: 46 };
 // A little too wide is made smaller; more than that scrolls.
 const SMALLEST_SCALE = 0.8;
+const TALLEST = 900;
 const ICONS = { done: "✓", cached: "↻", failed: "✕", running: "▶", waiting: "○", stopped: "■" };
 
 const second = (node) => [node.state, node.detail].filter(Boolean).join(" · ");
@@ -23,7 +24,7 @@ function sized(node) {
 
 function placed(data, direction) {
   const graph = new Graph({ multigraph: false });
-  graph.setGraph({ rankdir: direction, nodesep: 18, ranksep: direction === "LR" ? 44 : 34, marginx: 6, marginy: 6 });
+  graph.setGraph({ rankdir: direction, nodesep: 14, edgesep: 6, ranksep: direction === "LR" ? 44 : 34, marginx: 6, marginy: 6 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of data.nodes) graph.setNode(node.id, sized(node));
   for (const [from, to] of data.edges) {
@@ -60,18 +61,26 @@ function drawNode(node) {
     s("text", { class: "label", x: left + PADDING + icon, y: top + line }, truncate(node.label, room - icon, LABEL, 600)),
     detail && s("text", { class: "detail", x: left + PADDING, y: top + line + 16 }, truncate(detail, room, DETAIL)),
   ].filter(Boolean);
-  const attributes = { class: ["node", node.shape, node.state && `is-${node.state}`, node.current && "current"].filter(Boolean).join(" ") };
+  const attributes = { class: ["node", node.shape, node.state && `is-${node.state.replaceAll(" ", "-")}`, node.current && "current"].filter(Boolean).join(" ") };
   const name = { "aria-label": full, "aria-current": node.current && "true" };
   const inner = node.href ? [s("a", { href: node.href, ...name }, ...parts)] : parts;
   return s("g", { role: "listitem", ...attributes, ...(node.href ? {} : name) }, ...inner);
 }
 
-export function graph(data) {
-  const draw = (width) => {
-    const direction = width >= WIDE ? "LR" : "TB";
+// To the right where there is room; down where the page is narrow, or where only that way fits without scrolling.
+function fitted(data, width) {
+  const [right, down] = (width >= WIDE ? ["LR", "TB"] : ["TB"]).map((direction) => {
     const laid = placed(data, direction);
     const { width: natural, height } = laid.graph();
     const scale = natural > width && width / natural >= SMALLEST_SCALE ? width / natural : 1;
+    return { laid, natural, height, scale, fits: natural * scale <= width && height <= TALLEST };
+  });
+  return !right.fits && down?.fits ? down : right;
+}
+
+export function graph(data) {
+  const draw = (width) => {
+    const { laid, natural, height, scale } = fitted(data, width);
     const arrow = uniqueId("arrow");
     const edges = laid.edges().map((edge) => s("path", { d: path(laid.edge(edge).points), "marker-end": `url(#${arrow})` }));
     const head = { id: arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" };
@@ -82,10 +91,10 @@ export function graph(data) {
       s("g", { class: "edges", "aria-hidden": "true" }, ...edges),
       s("g", { role: "list", "aria-label": `${data.nodes.length} nodes` }, ...data.nodes.map((node) => drawNode(laid.node(node.id)))),
     );
-    if (natural * scale <= width) return svg;
+    if (natural * scale <= width && height <= TALLEST) return svg;
     const frame = h("div", { class: "scroll graph-frame", tabindex: 0, role: "region", "aria-label": `${data.title}, scrolls` }, svg);
-    const current = data.nodes.find((node) => node.current);
-    if (current) requestAnimationFrame(() => (frame.scrollLeft = laid.node(current.id).x - width / 2));
+    const { x, y } = laid.node((data.nodes.find((node) => node.current) ?? data.nodes[0]).id);
+    requestAnimationFrame(() => frame.scrollTo(x - width / 2, y - frame.clientHeight / 2));
     return frame;
   };
   const from = (id) => data.edges.filter(([, to]) => to === id).map(([source]) => labels.get(source) ?? source);

@@ -1,7 +1,7 @@
 import { areaY, axisX, axisY, gridY, line, pointerX, ruleY, tip } from "@observablehq/plot";
-import { h } from "../dom.js";
-import { count, number, share, tick } from "../format.js";
-import { GRID, TIP, color, extent, frame, legend, together, widened } from "./common.js";
+import { h, textWidth } from "../dom.js";
+import { count, full, number, share, tick } from "../format.js";
+import { FONT, GRID, TIP, color, extent, frame, legend, together, widened } from "./common.js";
 
 const EQUAL_WIDTHS = 1.25;
 
@@ -26,8 +26,14 @@ function measure(series) {
   return { shown: shown.filter(({ bins }) => bins.length), density, domain: [start, end] };
 }
 
-const outline = (bins) =>
-  [...bins].sort((one, other) => one.x1 - other.x1).flatMap(({ x1, x2, y }) => [[x1, 0], [x1, y], [x2, y], [x2, 0]]);
+// Steps along the tops of the bins, down to nothing where there is a gap.
+function outline(bins) {
+  const sorted = [...bins].sort((one, other) => one.x1 - other.x1);
+  return sorted.flatMap(({ x1, x2, y }, index) => {
+    const [before, after] = [sorted[index - 1], sorted[index + 1]];
+    return [before?.x2 !== x1 && [x1, 0], [x1, y], [x2, y], after?.x1 !== x2 && [x2, 0]].filter(Boolean);
+  });
+}
 
 function tips(shown) {
   return shown.flatMap(({ bins }) =>
@@ -53,6 +59,9 @@ export function histogram(data) {
         line(points, { x: "0", y: "1", stroke: color(index), strokeWidth: 1.5, strokeLinejoin: "miter" }),
       ];
     });
+    // Ends that read alike when shortened get ticks in full, which need more room.
+    const alike = tick(domain[0]) === tick(domain[1]);
+    const room = alike ? textWidth(full(domain[1]), FONT) * 1.5 : 90;
     const options = {
       width,
       height: Math.min(220, Math.max(160, width * 0.45)),
@@ -65,7 +74,7 @@ export function histogram(data) {
       marks: [
         gridY({ ...GRID, ticks: 4 }),
         axisY({ ticks: 4, tickSize: 0, tickFormat: density ? tick : share }),
-        axisX({ ticks: Math.max(2, width / 90), tickFormat: tick, label: data.x || null, labelArrow: "none", labelAnchor: "center" }),
+        axisX({ ticks: Math.max(2, width / room), tickFormat: alike ? full : tick, label: data.x || null, labelArrow: "none", labelAnchor: "center" }),
         ...marks,
         ruleY([0], { stroke: "var(--line-strong)" }),
         tip(tips(shown), pointerX({ x: "x", y: "y", title: "title", ...TIP })),

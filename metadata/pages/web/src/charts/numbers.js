@@ -5,8 +5,9 @@ import { NONE, isNumber, number } from "../format.js";
 const MOST_ROWS = 2000;
 
 function cell(value, index) {
-  const text = Array.isArray(value) ? value[0] : isNumber(value) ? number(value) : (value ?? NONE);
-  const content = Array.isArray(value) && value[1] ? h("a", { href: value[1] }, text) : text;
+  const [given, href] = Array.isArray(value) ? value : [value];
+  const text = isNumber(given) ? number(given) : given || NONE;
+  const content = href ? h("a", { href }, text) : text;
   return index === 0 ? h("th", { scope: "row" }, content) : h("td", { class: isNumber(value) && "number" }, content);
 }
 

@@ -1,4 +1,4 @@
-import { h, roving, s, textWidth, truncate, uniqueId } from "../dom.js";
+import { h, roving, s, truncate, truncateStart, uniqueId } from "../dom.js";
 import { number, tick } from "../format.js";
 import { color, extent, legend, together, widened } from "./common.js";
 import { groupsOf, isKnown, scaleOf, table, told } from "./points.js";
@@ -8,6 +8,7 @@ const HEIGHT = 320;
 const MARGIN = { top: 34, bottom: 30, left: 66, right: 76 };
 const SPACING = 104;
 const MOST_NAMES = 14;
+const MANY = 120;
 const QUARTER = 0.25;
 
 function position(scale) {
@@ -16,8 +17,9 @@ function position(scale) {
     const step = (bottom - top) / Math.max(1, scale.values.length);
     return (value) => bottom - step * (scale.values.indexOf(String(value)) + 0.5);
   }
-  const [low, high] = widened(extent(scale.values));
-  return (value) => bottom - ((value - low) / (high - low)) * (bottom - top);
+  const along = scale.log ? Math.log : Number;
+  const [low, high] = widened(extent(scale.values).map(along));
+  return (value) => bottom - ((along(value) - low) / (high - low)) * (bottom - top);
 }
 
 function ticksOf(scale) {
@@ -26,10 +28,11 @@ function ticksOf(scale) {
     return scale.values.filter((_, index) => index % every === 0).map((value) => [value, value]);
   }
   const [low, high] = extent(scale.values);
-  return low === high ? [[low, tick(low)]] : [low, (low + high) / 2, high].map((value) => [value, number(Number(value.toPrecision(4)))]);
+  const middle = scale.log ? Math.sqrt(low * high) : (low + high) / 2;
+  return low === high ? [[low, tick(low)]] : [low, middle, high].map((value) => [value, number(Number(value.toPrecision(4)))]);
 }
 
-function axis(scale, x, at, room, hasMissing) {
+function axis(scale, x, at, { room, spacing, hasMissing }) {
   const labels = ticksOf(scale).map(([value, text]) =>
     s("text", { x: x - 7, y: at(value) + 4, class: "tick" }, s("title", {}, text), truncate(text, room, 11)),
   );
@@ -39,7 +42,7 @@ function axis(scale, x, at, room, hasMissing) {
     s("line", { x1: x, x2: x, y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }),
     ...labels,
     hasMissing && s("text", { x: x - 7, y: HEIGHT - 6, class: "tick" }, "none"),
-    s("text", { x, y: 16, class: "name" }, s("title", {}, scale.dimension), truncate(scale.dimension, SPACING - 8, 12, 600)),
+    s("text", { x, y: 16, class: "name" }, s("title", {}, scale.dimension), truncateStart(scale.dimension, spacing - 8, 12, 600)),
   );
 }
 
@@ -89,11 +92,11 @@ export function parallel(data, redraw) {
     const missing = scales.map(({ dimension }) => data.points.some((point) => !isKnown(point.values[dimension])));
     const y = (point, index) => (isKnown(point.values[scales[index].dimension]) ? at[index](point.values[scales[index].dimension]) : HEIGHT - 10);
     const room = Math.min(MARGIN.left - 10, (step || MARGIN.left) - 16);
-    const axes = scales.map((scale, index) => axis(scale, xs[index], at[index], room, missing[index]));
+    const axes = scales.map((scale, index) => axis(scale, xs[index], at[index], { room, spacing: step || whole, hasMissing: missing[index] }));
     const marks = data.points.map((point) => run(point, groups, xs.map((x, index) => `${x},${y(point, index)}`), data.dimensions, state.test));
     const svg = s(
       "svg",
-      { class: "parallel", width: whole, height: HEIGHT, viewBox: `0 0 ${whole} ${HEIGHT}`, role: "group", "aria-label": `${data.title}: ${data.points.length} runs over ${data.dimensions.join(", ")}` },
+      { class: data.points.length > MANY ? "parallel many" : "parallel", width: whole, height: HEIGHT, viewBox: `0 0 ${whole} ${HEIGHT}`, role: "group", "aria-label": `${data.title}: ${data.points.length} runs over ${data.dimensions.join(", ")}` },
       s("g", { class: "runs" }, ...marks),
       s("g", { class: "axes", "aria-hidden": "true" }, ...axes),
     );

@@ -18,6 +18,11 @@ function chooser(name, dimensions, chosen, change) {
 
 function axisOf(scale) {
   if (!scale.numeric) return { type: "point", domain: scale.values, padding: 0.6 };
+  if (scale.log) {
+    const [low, high] = extent(scale.values);
+    const room = (high / low) ** ROOM;
+    return { type: "log", domain: [low / room, high * room] };
+  }
   const [low, high] = widened(extent(scale.values));
   const room = (high - low) * ROOM;
   return { type: "linear", domain: [low - room, high + room] };
@@ -32,7 +37,7 @@ export function scatter(data, redraw) {
     const [x, y] = [scaleOf(data.points, state.x), scaleOf(data.points, state.y)];
     const shown = data.points.filter((point) => isKnown(point.values[state.x]) && isKnown(point.values[state.y]));
     const room = Math.min(width * 0.3, Math.max(0, ...y.values.map((entry) => textWidth(y.numeric ? tick(entry) : entry, FONT))) + 22);
-    const short = (limit) => (entry) => (typeof entry === "number" ? tick(entry) : truncate(entry, limit, FONT));
+    const short = (limit) => (entry, index, all) => (typeof entry === "number" ? tick(entry, index, all) : truncate(entry, limit, FONT));
     const step = width / Math.max(1, x.values.length + 0.2);
     const slanted = !x.numeric && x.values.some((entry) => textWidth(entry, FONT) > step);
     const options = {
@@ -54,7 +59,7 @@ export function scatter(data, redraw) {
           label: state.x,
           labelAnchor: "center",
           labelArrow: "none",
-          ticks: x.numeric ? (wholeTicks(x.values, width) ?? Math.max(2, width / 100)) : undefined,
+          ticks: x.numeric ? ((!x.log && wholeTicks(x.values, width)) || Math.max(2, width / 100)) : undefined,
         }),
       ],
     };

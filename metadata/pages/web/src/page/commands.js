@@ -37,6 +37,6 @@ function addButton(pre) {
   frame.append(pre, button, status);
 }
 
-export function setUpCommands() {
-  document.querySelectorAll("pre.command").forEach(addButton);
+export function setUpCommands(root) {
+  root.querySelectorAll("pre.command").forEach(addButton);
 }

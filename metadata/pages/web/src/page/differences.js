@@ -6,8 +6,8 @@ function classOf(line) {
   return { "+": "added", "-": "removed" }[line[0]];
 }
 
-export function setUpDifferences() {
-  for (const pre of document.querySelectorAll("pre.diff")) {
+export function setUpDifferences(root) {
+  for (const pre of root.querySelectorAll("pre.diff")) {
     const lines = pre.textContent.replace(/\n$/, "").split("\n");
     pre.replaceChildren(...lines.map((line) => h("span", { class: classOf(line) }, `${line}\n`)));
   }

@@ -1,9 +1,9 @@
-// `data-filter="runs"` on a table, a list or cards: a box above it that hides what does not hold the words.
+// `data-filter="runs"` on a table (or around one), a list or cards: a box above it that hides what does not hold the words.
 import { h, uniqueId } from "../dom.js";
 
 function items(list) {
-  if (list.tagName !== "TABLE") return [...list.children];
-  return [...list.tBodies].flatMap((body) => [...body.rows]);
+  const table = list.tagName === "TABLE" ? list : list.querySelector("table");
+  return table ? [...table.tBodies].flatMap((body) => [...body.rows]) : [...list.children];
 }
 
 function addFilter(list) {
@@ -26,6 +26,6 @@ function addFilter(list) {
   place.before(h("div", { class: "filter" }, h("label", { for: id }, `Filter ${noun}`), box, status));
 }
 
-export function setUpFilters() {
-  document.querySelectorAll("[data-filter]").forEach(addFilter);
+export function setUpFilters(root) {
+  root.querySelectorAll("[data-filter]").forEach(addFilter);
 }

@@ -43,6 +43,6 @@ function makeSortable(table) {
   }
 }
 
-export function setUpSorting() {
-  document.querySelectorAll("table.sortable").forEach(makeSortable);
+export function setUpSorting(root) {
+  root.querySelectorAll("table.sortable").forEach(makeSortable);
 }
