@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
-import shutil
-
-from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+from collections.abc import Mapping, Sequence
 
 from components.errors import MillraceError
 from metadata.records import NodeRun
-from pipeline import outcome, recipe, reports, stores
+from pipeline import leftovers, outcome, recipe, reports, stores
 from pipeline.environment import Environment
 
 
-def close(recipe_name: str, run_id: str, environment: Environment, environment_name: str) -> list[str]:
+def close(
+    recipe_name: str, overrides: Sequence[str], run_id: str, environment: Environment, environment_name: str
+) -> list[str]:
     """Closes a run of which no task goes on any more, and writes its report.
 
     Returns:
         What was done, a line each.
+
+    Raises:
+        StoreError: The metadata store stayed away.
+        MillraceError: It is empty.
     """
-    unfinished = [
-        node for node in _nodes(recipe_name, run_id, environment).values() if node.state in {"NEW", "RUNNING"}
-    ]
-    if unfinished:
-        _cancel(unfinished, environment)
-        for node in unfinished:
-            for folder in (environment.pipeline_root / recipe_name / node.node).glob(f"*/{node.id}"):
-                shutil.rmtree(folder)
-    told = [f"{node.node}: its task ended before it did; cancelled." for node in unfinished]
-    line = reports.leave(environment, environment_name, run_id, recipe.load(recipe_name))
+    # Patiently, for Kubeflow does not try this task again.
+    found = stores.patiently(environment, lambda: _nodes(recipe_name, run_id, environment))
+    unfinished = [node.node for node in found.values() if node.state in leftovers.UNFINISHED]
+    leftovers.sweep(recipe_name, environment, run_id)
+    line = reports.leave(environment, environment_name, run_id, recipe.load(recipe_name, overrides))
+    told = [f"{node}: its task ended before it did; cancelled." for node in unfinished]
     return [*told, line or f"No report: run {run_id} never came as far as the metadata store."]
 
 
-def _cancel(unfinished: list[NodeRun], environment: Environment) -> None:
-    store = stores.writable(environment)
-    executions = store.get_executions_by_id([node.id for node in unfinished])
-    for execution in executions:
-        execution.last_known_state = mlmd_pb2.Execution.CANCELED
-    store.put_executions(executions)
-
-
 def result(recipe_name: str, run_id: str, environment: Environment) -> outcome.Result:
-    """What came out of a run."""
+    """What came out of a run.
+
+    Raises:
+        StoreError: The metadata store is away.
+        MillraceError: It is empty.
+    """
+    nodes = _nodes(recipe_name, run_id, environment)
     store = stores.opened(environment)
-    return outcome.read(store, store.node_runs(recipe_name, run_id)) if store else outcome.Result(None, None)
+    return outcome.read(store, nodes) if store else outcome.Result(None, None)
 
 
-def _nodes(recipe_name: str, run_id: str, environment: Environment) -> dict[str, NodeRun]:
+def _nodes(recipe_name: str, run_id: str, environment: Environment) -> Mapping[str, NodeRun]:
     store = stores.opened(environment)
     if store is None:
         raise MillraceError(f"no run {run_id!r}: the metadata store is empty.")

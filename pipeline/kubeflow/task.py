@@ -19,6 +19,7 @@ from pipeline import reports, stores
 from pipeline.environment import Environment
 from pipeline.kubeflow import outputs, tasks
 from pipeline.kubeflow.outputs import ExecutorInput
+from pipeline.kubeflow.settings import VERDICT_TASK
 from pipeline.kubeflow.tasks import Work
 
 ATTEMPT_VARIABLE = "KFP_RETRY_INDEX"
@@ -48,7 +49,8 @@ def run(executor_input: str, command: Sequence[str]) -> int:
     if (before := _given_up(given_up)) is not None:
         click.echo(f"Not tried again: it cannot help. The first attempt ended with exit code {before}.", err=True)
         return before
-    code = subprocess.run([*tasks.words(work), *_settings(given)], check=False).returncode
+    settings = _settings(given) if work.task != VERDICT_TASK else []
+    code = subprocess.run([*tasks.words(work), *settings], check=False).returncode
     if code == 0:
         _tell(given, work, environment)
     elif code > 0 and code not in EXIT_AGAIN:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pipeline import environment as environments
 from pipeline import outcome
-from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
+from pipeline.commands.line import ENVIRONMENT_OPTION, SET_OPTION, reports_errors
 
 RUN_OPTION = click.option("--run", "run_id", required=True, help="The run's name in the metadata store.")
 RECIPE = click.argument("recipe_name", metavar="RECIPE")
@@ -44,11 +44,13 @@ def verdict(recipe_name: str, run_id: str, environment_name: str) -> None:
 @click.command(hidden=True)
 @RECIPE
 @RUN_OPTION
+@SET_OPTION
 @ENVIRONMENT_OPTION
 @reports_errors
-def close(recipe_name: str, run_id: str, environment_name: str) -> None:
+def close(recipe_name: str, run_id: str, overrides: tuple[str, ...], environment_name: str) -> None:
     """Close a run of which no task goes on any more, and write its report."""
     from pipeline.kubeflow import ending
 
-    for line in ending.close(recipe_name, run_id, environments.load(environment_name), environment_name):
+    environment = environments.load(environment_name)
+    for line in ending.close(recipe_name, overrides, run_id, environment, environment_name):
         click.echo(line)
