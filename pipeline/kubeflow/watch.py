@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -84,20 +83,56 @@ def shown_names(names: Sequence[str], run: Any) -> list[str]:
     return [name for name in names if name != VERDICT_TASK or not_good_enough(run)]
 
 
-def table(run: Any, names: Sequence[str]) -> Table:
+def table(now: Sequence[TaskState]) -> Table:
     """The tasks of a run."""
     made = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("Task", "State", "Time"):
         made.add_column(heading, justify="right" if heading == "Time" else "left", header_style="dim")
     made.add_column("", overflow="fold")
-    for task in states(run, shown_names(names, run)):
+    for task in now:
         lasted = "" if task.seconds is None else f"{task.seconds:.0f} s"
         made.add_row(task.name, Text(task.state, style=STYLES[task.state]), lasted, task.error or "")
     return made
 
 
-def wait(client: Client, run_id: str, names: Sequence[str], title: str, console: Console) -> Any:
-    """Shows a run until it ends: a table in a terminal, a line for each change elsewhere.
+class View:
+    """Shows tasks while they go on: a table in a terminal, a line for each change elsewhere.
+
+    Args:
+        console: Where.
+        title: What is being run.
+    """
+
+    def __init__(self, console: Console, title: str) -> None:
+        self._console = console
+        self._title = title
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._shown: dict[str, str] = {}
+
+    def __enter__(self) -> View:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def show(self, now: Sequence[TaskState]) -> None:
+        """Shows the tasks as they are now."""
+        if self._live:
+            self._live.update(Group(Text(self._title, style="bold"), table(now)), refresh=True)
+            return
+        for task in now:
+            if task.state != self._shown.get(task.name, "waiting"):
+                self._shown[task.name] = task.state
+                lasted = f"{task.seconds:.0f} s" if task.seconds is not None and task.state != "running" else ""
+                line = f"  {task.name:<17} {task.state:<8} {lasted:>7} {task.error or ''}"
+                self._console.print(line.rstrip(), highlight=False, soft_wrap=True)
+
+
+def wait(client: Client, run_id: str, names: Sequence[str], view: View) -> Any:
+    """Shows a run until it ends.
 
     Returns:
         The run at its end.
@@ -105,26 +140,13 @@ def wait(client: Client, run_id: str, names: Sequence[str], title: str, console:
     Raises:
         ClusterError: The API stayed away.
     """
-    live = Live(console=console, auto_refresh=False) if console.is_terminal else None
-    shown: dict[str, str] = {}
-    with live or nullcontext():
+    with view:
         while True:
             run = _looked(client, run_id)
-            if live:
-                live.update(Group(Text(title, style="bold"), table(run, names)), refresh=True)
-            else:
-                _print_changes(console, states(run, shown_names(names, run)), shown)
+            view.show(states(run, shown_names(names, run)))
             if run.state in ENDED:
                 return run
             time.sleep(SECONDS_BETWEEN_LOOKS)
-
-
-def _print_changes(console: Console, now: Sequence[TaskState], shown: dict[str, str]) -> None:
-    for task in now:
-        if task.state != shown.get(task.name, "waiting"):
-            shown[task.name] = task.state
-            lasted = f"{task.seconds:.0f} s" if task.seconds is not None and task.state != "running" else ""
-            console.print(f"  {task.name:<17} {task.state:<8} {lasted:>7} {task.error or ''}".rstrip(), highlight=False)
 
 
 def _looked(client: Client, run_id: str) -> Any:

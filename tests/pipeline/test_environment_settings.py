@@ -96,7 +96,8 @@ def test_an_unknown_name_lists_the_known_ones(project: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         environment.load("lokal")
     path = project / "environments" / "lokal.yaml"
-    assert str(caught.value) == f"no environment 'lokal': {path} does not exist.\nThere are: kubeflow, local."
+    known = "There are: kubeflow, local, rehearsal."
+    assert str(caught.value) == f"no environment 'lokal': {path} does not exist.\n{known}"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pipeline.commands.kubeflow import inside, runs, schedules, submission
+from pipeline.commands.kubeflow import inside, rehearse, runs, schedules, submission
 
 
 @click.group()
@@ -15,6 +15,7 @@ def kubeflow() -> None:
 for command in (
     submission.compile_command,
     submission.submit,
+    rehearse.rehearse,
     runs.status,
     runs.logs,
     runs.cancel,

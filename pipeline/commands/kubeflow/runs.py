@@ -66,7 +66,7 @@ def status(run_name: str | None, list_all: bool, environment_name: str) -> None:
         return
     run = _run(client, run_name)
     click.echo(f"{_own_name(run)}: {watch.WORDS.get(run.state or '', 'waiting')}")
-    Console().print(watch.table(run, TASKS))
+    Console().print(watch.table(watch.states(run, watch.shown_names(TASKS, run))))
     click.echo(f"{shared.settings_of(environment_name).pages}/#/runs/details/{run.run_id}")
 
 

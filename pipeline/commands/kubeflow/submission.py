@@ -73,7 +73,7 @@ def submit(
     from pipeline.kubeflow import watch
 
     names = [task.name for task in tasks.of(chosen, environments.load(environment_name), environment_name)]
-    ended = watch.wait(client, run.run_id, names, f"{name} on {settings.host}", Console())
+    ended = watch.wait(client, run.run_id, names, watch.View(Console(), f"{name} on {settings.host}"))
     _end(ended, name, environment_name)
 
 
