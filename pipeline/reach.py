@@ -17,6 +17,7 @@ from components.errors import MillraceError
 from metadata.connection import BUSY, LOST
 from pipeline import stores
 from pipeline.environment import Environment
+from pipeline.kubeflow.settings import KubeflowSettings
 
 LEAST_FREE_BYTES = 1_000_000_000
 GIGABYTE = 1e9
@@ -51,6 +52,8 @@ def everything(environment: Environment) -> Iterator[Reached]:
     }
     for name, folder in folders.items():
         yield _tried(name, lambda folder=folder: _folder(folder))  # type: ignore[misc]
+    if (settings := environment.kubeflow) is not None:
+        yield _tried("kubeflow", lambda: _kubeflow(settings))
 
 
 def _tried(name: str, reach: Callable[[], str]) -> Reached:
@@ -58,6 +61,14 @@ def _tried(name: str, reach: Callable[[], str]) -> Reached:
         return Reached(name, True, reach())
     except MillraceError as error:
         return Reached(name, False, error.what, error.fix)
+
+
+def _kubeflow(settings: KubeflowSettings) -> str:
+    # Its REST client takes a third of a second to import.
+    from pipeline.kubeflow.client import Client
+
+    Client(settings).reach()
+    return f"Kubeflow Pipelines at {settings.host} answers"
 
 
 def _store(environment: Environment) -> str:
