@@ -180,7 +180,7 @@ def _temporary_folder() -> Iterator[None]:
 
 
 def _check_upstream(task: Task, upstream: list[str]) -> None:
-    there = _nodes(task)
+    there = stores.patiently(task.environment, lambda: _nodes(task))
     missing = [node for node in upstream if node not in there or not there[node].succeeded]
     if missing:
         states = ", ".join(f"{node} ({there[node].state if node in there else 'not begun'})" for node in missing)
