@@ -4,7 +4,7 @@
     ├── SettingsError        a recipe, an environment or a flag is wrong; found before anything runs
     ├── DataError            the data cannot be read or does not fit
     │   ├── BadRowError      one row is malformed
-    │   └── AnomalyError     the data gate: the data do not look like their schema
+    │   └── AnomalyError     the data do not look like their schema: the data gate's, or known before it
     ├── TrainingError        training cannot begin or went wrong
     ├── ExportError          a trained model cannot be written in the form that was asked for
     ├── PushError            a version cannot be written to the serving folder, or there is none to go back to
@@ -16,6 +16,8 @@ Exceptions of TFX, Beam and TensorFlow are translated into this tree where they 
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class MillraceError(Exception):
@@ -49,7 +51,20 @@ class BadRowError(DataError):
 
 
 class AnomalyError(DataError):
-    """The data do not look like their schema."""
+    """The data do not look like their schema.
+
+    Args:
+        what: The fault.
+        fix: What the user can do about it.
+        findings: The anomalies as plain data, as in the gate's verdict: the artifacts of a node that fails are removed.
+    """
+
+    def __init__(self, what: str, fix: str | None = None, findings: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(what, fix)
+        self.findings = findings or []
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.fix, self.findings)
 
 
 class TrainingError(MillraceError):
@@ -73,4 +88,17 @@ class StoreError(MillraceError):
 
 
 class NodeError(MillraceError):
-    """A node failed; the message names the node, its log and the command that resumes."""
+    """A node failed; the message names the node, its log and the command that resumes.
+
+    Args:
+        what: The node, what it said, and where its log is.
+        fix: The command that resumes.
+        kind: The name of the error's class in the node, where it is known.
+    """
+
+    def __init__(self, what: str, fix: str | None = None, kind: str | None = None) -> None:
+        super().__init__(what, fix)
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.fix, self.kind)

@@ -9,12 +9,17 @@ from pathlib import Path
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.errors import DataError, SettingsError
+from components.errors import AnomalyError, SettingsError
 from components.example_gen import files
 from pipeline.recipe import Recipe, project_relative
 
 USER_FUNCTIONS = {"features.py": ("preprocessing_fn",), "model.py": ("build_model", "compile_arguments")}
 """The functions that the pipeline calls in a recipe's modules."""
+
+UNUSED_STAGES = frozenset(
+    {schema_pb2.PLANNED, schema_pb2.ALPHA, schema_pb2.DEBUG_ONLY, schema_pb2.DEPRECATED, schema_pb2.DISABLED}
+)
+"""The lifecycle stages in which TFDV asks nothing of a feature (schema_util.cc)."""
 
 
 def check(recipe: Recipe, inputs: files.InputFiles) -> None:
@@ -22,7 +27,7 @@ def check(recipe: Recipe, inputs: files.InputFiles) -> None:
 
     Raises:
         SettingsError: A module or function is missing, or a setting names a column that is not there.
-        DataError: The data lack columns of the curated schema.
+        AnomalyError: The data lack columns of the curated schema.
     """
     _check_user_code(recipe)
     columns = files.columns(inputs)
@@ -65,17 +70,31 @@ def read_schema(path: Path) -> schema_pb2.Schema:
     Raises:
         SettingsError: It is no schema; with the line.
     """
+    return parse_schema(path.read_text(encoding="utf-8"), path)
+
+
+def parse_schema(text: str, path: Path) -> schema_pb2.Schema:
+    """The schema that the text of a schema.pbtxt describes.
+
+    Raises:
+        SettingsError: It is no schema; with the line.
+    """
     try:
-        return text_format.Parse(path.read_text(encoding="utf-8"), schema_pb2.Schema())
+        return text_format.Parse(text, schema_pb2.Schema())
     except text_format.ParseError as error:
         raise SettingsError(f"{project_relative(path)}:{error.GetLine()}: not a schema: {error}.") from error
 
 
 def _check_schema_columns(path: Path, columns: list[str], shown: str) -> None:
-    required = [f.name for f in read_schema(path).feature if f.presence.min_count > 0 or f.presence.min_fraction > 0]
+    required = [
+        feature.name
+        for feature in read_schema(path).feature
+        if feature.lifecycle_stage not in UNUSED_STAGES
+        and (feature.presence.min_count > 0 or feature.presence.min_fraction > 0)
+    ]
     missing = [name for name in required if name not in columns]
     if missing:
-        raise DataError(
+        raise AnomalyError(
             f"{shown} lacks columns that {project_relative(path)} requires: {', '.join(missing)}; "
             f"it has {', '.join(columns)}.",
             "Add them to the data, or make them optional in the schema.",

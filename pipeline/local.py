@@ -18,7 +18,7 @@ from components.errors import NodeError, SettingsError
 from components.example_gen import files
 from metadata.connection import BUSY
 from metadata.store import NodeRun, Store
-from pipeline import checks, fingerprint, leftovers, lock, nodes, progress, stores, worker
+from pipeline import checks, fingerprint, leftovers, lock, nodes, progress, reports, stores, worker
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -115,13 +115,15 @@ def up_to_date(recipe: Recipe, environment: Environment, prints: Mapping[str, fi
 def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.Request, view: progress.View) -> Run:
     run_folder = environment.log_root / request.run_id
     run_folder.mkdir(parents=True)
-    request_path = run_folder / "request.json"
+    request_path = run_folder / worker.REQUEST_FILE
     request_path.write_text(request.model_dump_json(indent=2), encoding="utf-8")
     stores.prepare(environment)
     with tempfile.TemporaryDirectory(prefix="millrace-", ignore_cleanup_errors=True) as temporary:
         process = _start(request_path, temporary)
         try:
             with view:
+                # Now, while the worker loads TensorFlow; at the end the user waits for it.
+                reports.prepare()
                 while not _ended(process):
                     # A server that is away is the worker's trouble; here it costs one look.
                     with suppress(*stores.LOST):
@@ -177,7 +179,8 @@ def _raise_failure(nodes: Mapping[str, NodeRun], run_folder: Path, exit_code: in
         failure = json.loads(failure_path.read_text(encoding="utf-8"))
         node, message = failure["node"], failure["message"]
         lines = "".join(f"\n  {line}" for line in failure["lines"])
-        raise NodeError(f"{node} failed.\n{message}{lines}\n\nLog: {worker.log_path(run_folder, node)}")
+        what = f"{node} failed.\n{message}{lines}\n\nLog: {worker.log_path(run_folder, node)}"
+        raise NodeError(what, kind=failure["kind"])
     failed = [record.node for record in nodes.values() if not record.succeeded]
     if exit_code < 0:
         raise NodeError(

@@ -37,6 +37,7 @@ class Result:
         infra_report: Where that report is.
         not_served: Why a good model is not served, or None.
         restorable: The version that would be served by a rollback to it, where `not_served` says why it is not.
+        let_pass: How many anomalies the data gate let pass.
     """
 
     evaluation: dict[str, Any] | None
@@ -47,6 +48,7 @@ class Result:
     infra_report: Path | None = None
     not_served: str | None = None
     restorable: int | None = None
+    let_pass: int = 0
 
     @property
     def reached_bars(self) -> bool:
@@ -62,6 +64,7 @@ class Result:
 def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
     """The result of the run with these node runs."""
     evaluation, tflite, infra, infra_report, notes = None, None, None, None, []
+    let_pass = 0
     state = serving_state.State()
     for artifact in _outputs(store, nodes, "ExampleGen", "rejected_rows"):
         if count := artifact.properties.get("num_rows", 0):
@@ -69,6 +72,7 @@ def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
             notes.append(f"Set aside  {rows}, with the reason of each, in {shown(artifact.uri)}")
     for artifact in _outputs(store, nodes, "DataGate", "verdict"):
         if count := artifact.properties.get("num_anomalies", 0):
+            let_pass += count
             anomalies = _counted(count, "anomaly", "anomalies")
             notes.append(f"Let pass   {anomalies} of the data, listed in {shown(artifact.uri)}")
     for artifact in _outputs(store, nodes, "Evaluator", "evaluation"):
@@ -80,7 +84,17 @@ def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
         infra = json.loads(infra_report.read_text(encoding="utf-8"))
     for artifact in _outputs(store, nodes, "Pusher", "pushed_model"):
         state = serving_state.of(artifact.properties)
-    return Result(evaluation, state.served, tuple(notes), tflite, infra, infra_report, state.why_not, state.restorable)
+    return Result(
+        evaluation=evaluation,
+        pushed_to=state.served,
+        notes=tuple(notes),
+        tflite=tflite,
+        infra=infra,
+        infra_report=infra_report,
+        not_served=state.why_not,
+        restorable=state.restorable,
+        let_pass=let_pass,
+    )
 
 
 def shown(location: Path | str) -> str:
@@ -153,14 +167,28 @@ def _size(size: int) -> str:
 
 def _metrics_table(evaluation: dict[str, Any]) -> Table:
     table = _table(f"Evaluation on {evaluation['rows']:,} rows")
-    for heading in ("Metric", "Value", "Bar", "Baseline", ""):
-        table.add_column(heading, header_style="dim", justify="right" if heading in {"Value", "Baseline"} else "left")
+    for heading in ("Metric", "Value", "95 %", "Bar", "Baseline", ""):
+        table.add_column(
+            heading,
+            header_style="dim",
+            style="dim" if heading == "95 %" else "",
+            justify="right" if heading in {"Value", "Baseline"} else "left",
+            # In a narrow terminal names and bars are broken into lines, and no number is cut.
+            no_wrap=heading not in {"Metric", "Bar"},
+            overflow="fold",
+        )
     for metric in evaluation["metrics"]:
         bars = _bars(metric["bar"])
         verdict = Text("passed", style="green") if metric["passed"] else Text("missed", style="bold red")
         baseline = "" if metric["baseline"] is None else _number(metric["baseline"])
-        table.add_row(metric["name"], _number(metric["value"]), bars, baseline, verdict if bars else "")
+        sure = _interval(metric.get("interval"))
+        table.add_row(metric["name"], _number(metric["value"]), sure, bars, baseline, verdict if bars else "")
     return table
+
+
+def _interval(interval: Mapping[str, Any] | None) -> str:
+    """Where a metric's true value likely is; evaluations of older versions do not say."""
+    return f"({interval['low']:.3f}\N{EN DASH}{interval['high']:.3f})" if interval else ""
 
 
 def _bars(bar: Mapping[str, Any]) -> str:

@@ -112,10 +112,14 @@ class Recipe:
         return files.resolve(self.settings.data, PROJECT_ROOT)
 
     @property
+    def schema_path(self) -> Path:
+        """Where the reviewed schema is, or will be."""
+        return PROJECT_ROOT / "schemas" / self.name / "schema.pbtxt"
+
+    @property
     def curated_schema(self) -> Path | None:
         """The reviewed schema, or None where the recipe has none yet and SchemaGen infers one."""
-        path = PROJECT_ROOT / "schemas" / self.name / "schema.pbtxt"
-        return path if path.exists() else None
+        return self.schema_path if self.schema_path.exists() else None
 
 
 def project_relative(path: Path) -> str:

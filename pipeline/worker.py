@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from components import processes
-from components.errors import MillraceError
+from components.errors import AnomalyError, MillraceError
 from components.settings import Settings
 from pipeline import deferred_package, fingerprint, recipe, stores
 from pipeline import environment as environments
@@ -24,6 +24,7 @@ from pipeline.recipe import PROJECT_ROOT
 
 RUN_FOLDER_VARIABLE = "MILLRACE_RUN_FOLDER"
 FAILURE_FILE = "failure.json"
+REQUEST_FILE = "request.json"
 WORKER_LOG = "worker.log"
 
 
@@ -144,14 +145,15 @@ def output_to(path: Path) -> Iterator[None]:
 
 
 def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
-    """A failure as plain data: node, message, and the user's own lines in the traceback."""
+    """A failure as plain data: node, kind, message, the user's own lines in the traceback, anomalies of the data."""
     known = isinstance(error, MillraceError)
     message = re.sub(r"\s*\[while running '.*?'\]", "", str(error)).strip()
     return {
         "node": node,
+        "kind": type(error).__name__,
         "message": message if known else f"{type(error).__name__}: {message}",
         "lines": _user_lines(error),
-    }
+    } | ({"findings": error.findings} if isinstance(error, AnomalyError) else {})
 
 
 def _user_lines(error: BaseException) -> list[str]:

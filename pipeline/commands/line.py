@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from components.errors import MillraceError, SettingsError
-from pipeline import outcome
+from pipeline import outcome, worker
 
 EXIT_ERROR = 1
 EXIT_SETTINGS = 2
@@ -61,9 +61,21 @@ def environment_words(name: str) -> list[str]:
     return [] if name == DEFAULT_ENVIRONMENT else ["--env", name]
 
 
+def set_words(overrides: Sequence[str]) -> list[str]:
+    """The words that override settings on a command line."""
+    return [word for override in overrides for word in ("--set", override)]
+
+
 def shell_line(*words: str) -> str:
     """A command line of ours that the user's shell reads as it is meant."""
     return shlex.join([program("millrace"), *words])
+
+
+def run_line(request: worker.Request) -> str:
+    """The command that runs the same again."""
+    sets = set_words(request.overrides)
+    end = ["--to", request.to_node] if request.to_node else []
+    return shell_line("run", request.recipe, *sets, *end, *environment_words(request.environment))
 
 
 def program(name: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.errors import DataError, MillraceError, SettingsError
+from components.errors import AnomalyError, DataError, MillraceError, SettingsError
 from pipeline import checks, recipe
 
 Edit = Callable[[str, str, str], None]
@@ -72,10 +72,16 @@ def test_a_syntax_error_names_the_line(project: Path, edit: Edit) -> None:
 
 def test_a_column_that_the_schema_requires(project: Path, edit: Edit) -> None:
     edit("data.csv", "fare", "price")
-    assert mistake(DataError) == (
+    assert mistake(AnomalyError) == (
         f"{project / 'data.csv'} lacks columns that schemas/small/schema.pbtxt requires: fare; "
         "it has price, tips, company.\nAdd them to the data, or make them optional in the schema."
     )
+
+
+def test_a_required_column_that_is_deprecated_may_be_missing(project: Path, edit: Edit) -> None:
+    edit("data.csv", "fare", "price")
+    edit("schemas/small/schema.pbtxt", "min_count: 1 }", "min_count: 1 } lifecycle_stage: DEPRECATED")
+    check()
 
 
 def test_an_optional_column_may_be_missing(project: Path, edit: Edit) -> None:

@@ -12,8 +12,8 @@ import yaml
 from click.testing import CliRunner, Result
 from store_builder import StoreBuilder
 
-from components.errors import DataError, NodeError
-from pipeline import cli, local, recipe
+from components.errors import AnomalyError, DataError, NodeError
+from pipeline import cli, local, progress, recipe, stores
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT
 from serving import main as server
@@ -140,7 +140,7 @@ def test_only_nodes_of_the_recipes_pipeline_are_shown(
     def view(_console: object, _title: str, nodes: Sequence[str]) -> None:
         shown.extend(nodes)
 
-    monkeypatch.setattr(cli.progress, "View", view)
+    monkeypatch.setattr(progress, "View", view)
     monkeypatch.setattr(local, "run", lambda *_arguments: local.Run("small-7", {}, new=False))
     assert millrace("run", "small", *words).exit_code == 0
     assert ("TFLite" in shown, "Pusher" in shown) == (listed, True)
@@ -185,6 +185,42 @@ def test_a_failed_node_says_how_to_go_on(millrace: Millrace, ends_with: Callable
     assert go_on.endswith(AGAIN)
 
 
+def test_anomalies_may_be_right_and_the_schema_behind(millrace: Millrace, ends_with: Callable[[object], None]) -> None:
+    ends_with(NodeError("DataGate failed.\nLog: /l", kind="AnomalyError"))
+    see, go_on = millrace("run", "small", *SLICES).stderr.splitlines()[2:]
+    assert see.startswith("See what would have to change:  ")
+    assert see.endswith("millrace schema propose small --env environments/local.yaml")
+    assert go_on.endswith(AGAIN)
+
+
+def test_a_column_that_is_gone_points_to_the_schema_where_there_are_runs_to_compare_with(
+    millrace: Millrace, builder: StoreBuilder, ends_with: Callable[[object], None]
+) -> None:
+    ends_with(AnomalyError("data.csv lacks columns.", "Add them."))
+    assert millrace("run", "small").stderr == "error: data.csv lacks columns.\nAdd them.\n"
+    builder.run("small-1")
+    fix, see = millrace("run", "small").stderr.splitlines()[1:]
+    assert fix == "Add them."
+    assert see.startswith("See what would have to change:  ")
+    assert see.endswith("millrace schema propose small --set data.path=data.csv")
+    see = millrace("run", "small", "--set", "data.path=./data.csv").stderr.splitlines()[-1]
+    assert see.endswith("millrace schema propose small --set data.path=./data.csv")
+
+
+def test_anomalies_that_were_let_pass_point_to_the_schema(
+    millrace: Millrace, builder: StoreBuilder, places: Environment, ends_with: Callable[[object], None]
+) -> None:
+    builder.run("small-7")
+    builder.node("DataGate", outputs={"verdict": builder.artifact("GateVerdict", num_anomalies=2)})
+    store = stores.opened(places)
+    assert store is not None
+    ends_with(local.Run("small-7", store.node_runs("small", "small-7"), new=True))
+    output = millrace("run", "small").stdout.splitlines()
+    assert output[0].startswith("Let pass   2 anomalies of the data, listed in ")
+    assert output[1].startswith("See what would have to change:  ")
+    assert output[1].endswith("millrace schema propose small")
+
+
 def test_another_error_ends_with_1(millrace: Millrace, ends_with: Callable[[object], None]) -> None:
     ends_with(DataError("The file is empty.", "Fill it."))
     result = millrace("run", "small")
@@ -194,7 +230,11 @@ def test_another_error_ends_with_1(millrace: Millrace, ends_with: Callable[[obje
 def test_an_up_to_date_run_ends_with_0(millrace: Millrace, ends_with: Callable[[object], None]) -> None:
     ends_with(local.Run("small-7", {}, new=False))
     result = millrace("run", "small")
-    assert (result.exit_code, result.stdout) == (0, "Up to date: nothing changed since run small-7.\n")
+    first, report = result.stdout.splitlines()
+    assert (result.exit_code, first) == (0, "Up to date: nothing changed since run small-7.")
+    # It left none, so the line says how to make it.
+    assert report.startswith("Report     ")
+    assert report.endswith("millrace report small-7")
 
 
 def evaluated(places: Environment, blessed: bool, pushed_to: Path | None) -> local.Run:

@@ -106,7 +106,12 @@ def failed_run(run_small: RunSmall) -> str:
 def test_a_failure_is_told_with_the_users_lines_and_the_log(
     run_small: RunSmall, places: Environment, fake_worker: Worker
 ) -> None:
-    failure = {"node": "Trainer", "message": "ValueError: no", "lines": ["recipes/a.py:1 in f: g()"]}
+    failure = {
+        "node": "Trainer",
+        "kind": "ValueError",
+        "message": "ValueError: no",
+        "lines": ["recipes/a.py:1 in f: g()"],
+    }
     fake_worker(f"(folder / 'failure.json').write_text({json.dumps(failure)!r})\nsys.exit(1)\n")
     assert failed_run(run_small) == (
         "Trainer failed.\nValueError: no\n  recipes/a.py:1 in f: g()\n\n"

@@ -1,0 +1,88 @@
+"""Changes that somebody decided against, kept beside the schema and reviewed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from components.errors import MillraceError
+from components.settings import Settings
+from pipeline import yaml_settings
+from pipeline.schema_changes import files
+
+FILE = "rejected.yaml"
+_HEADER = """\
+# Changes of schema.pbtxt that the data asked for and that are not wanted: `millrace schema propose` leaves them out.
+# Written by `millrace schema reject`; remove an entry to have its change proposed again.
+rejected:
+"""
+
+
+class Rejection(Settings):
+    """A change that is not wanted.
+
+    Attributes:
+        feature: The feature's name.
+        changes: The settings or values, as they would be written in the schema.
+        reason: Why not.
+        run: The run whose data asked for it.
+    """
+
+    feature: str
+    changes: tuple[str, ...]
+    reason: str
+    run: str
+
+
+class Rejections(Settings):
+    """The whole of a rejected.yaml.
+
+    Attributes:
+        rejected: The oldest first.
+    """
+
+    rejected: tuple[Rejection, ...] = ()
+
+
+def read(path: Path) -> dict[str, frozenset[str]]:
+    """The changes that are not wanted, by feature; none where there is no file.
+
+    Raises:
+        SettingsError: The file is not what `Rejections` describes.
+    """
+    found: dict[str, frozenset[str]] = {}
+    if path.exists():
+        for entry in yaml_settings.load(Rejections, path).rejected:
+            found[entry.feature] = found.get(entry.feature, frozenset()) | frozenset(entry.changes)
+    return found
+
+
+def add(path: Path, changes: Mapping[str, tuple[str, ...]], reason: str, run: str) -> None:
+    """Adds an entry a feature at the end of the file; what is in it stays as it is, comments included.
+
+    Args:
+        path: The file; made if need be.
+        changes: By feature.
+        reason: Why they are not wanted.
+        run: The run whose data asked for them.
+
+    Raises:
+        MillraceError: The file is written in a way that nothing can be added to.
+    """
+    before = files.text_of(path)
+    kept = (before or _HEADER).rstrip()
+    entries = [{"feature": f, "changes": list(c), "reason": reason, "run": run} for f, c in changes.items()]
+    added = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=110)
+    indented = "".join(f"  {line}\n" for line in added.splitlines())
+    try:
+        whole = yaml.safe_load(f"{kept}\n{indented}")
+    except yaml.YAMLError:
+        whole = None
+    # A list in brackets, such as `rejected: []`, takes no further lines.
+    if not whole or whole["rejected"][-len(entries) :] != entries:
+        raise MillraceError(
+            f"{path} does not end with the list `rejected:`.", "Write it as a list with a `-` an entry."
+        )
+    files.replace(path, before, f"{kept}\n{indented}")
