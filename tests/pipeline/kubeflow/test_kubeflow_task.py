@@ -343,7 +343,20 @@ def test_the_verdict_shows_the_bars_that_were_missed(
 
 
 def test_the_codes_that_are_tried_again_are_those_of_millrace_node_run() -> None:
-    assert {node.EXIT_TRY_AGAIN, node.EXIT_TERMINATED, line.EXIT_INTERRUPTED} == task.EXIT_AGAIN
+    codes = {node.EXIT_TRY_AGAIN, node.EXIT_TERMINATED, line.EXIT_INTERRUPTED}
+    assert task.EXIT_AGAIN - {task.EXIT_KILLED} == codes
+
+
+def test_a_command_that_was_killed_is_tried_again(
+    run_task: RunTask, called: Path, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder.run("one")
+    program = Path(os.environ["PATH"].split(os.pathsep)[0]) / "millrace"
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    assert run_task("Trainer").exit_code == 137
+    program.write_text(MILLRACE)
+    monkeypatch.setenv(task.ATTEMPT_VARIABLE, "1")
+    assert run_task("Trainer").exit_code == 0
 
 
 def test_a_task_that_is_asked_to_end_asks_its_command(tmp_path: Path, environment_file: str) -> None:
