@@ -4,7 +4,8 @@
 
 FROM apache/beam_python3.10_sdk:2.62.0 AS beam
 
-FROM python:3.10.18-slim-bookworm AS packages
+# Not the slim one: some packages (pyfarmhash, crcmod) are published as source alone and need a compiler.
+FROM python:3.10.18-bookworm AS packages
 WORKDIR /opt/millrace
 COPY requirements.runtime.lock ./
 RUN python -m venv .venv \
