@@ -18,6 +18,7 @@ from pathlib import Path
 import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
+from metadata import connection as connections
 from metadata import lineage
 from metadata.queries import Queries
 
@@ -49,9 +50,12 @@ def write(path: Path, runs: int = 1_000, pipeline: str = "taxi") -> None:
         runs: How many runs.
         pipeline: The pipeline's name; the runs are `<pipeline>-00000`, `<pipeline>-00001`, …
     """
-    connection = mlmd_pb2.ConnectionConfig()
-    connection.sqlite.filename_uri = str(path)
-    _Writer(mlmd.MetadataStore(connection), pipeline).write(runs)
+    fill(connections.sqlite(path), runs, pipeline)
+
+
+def fill(connection: mlmd_pb2.ConnectionConfig, runs: int, pipeline: str = "taxi") -> None:
+    """What `write` does, in the empty store of a connection."""
+    _Writer(connections.connect(connection), pipeline).write(runs)
 
 
 class _Writer:

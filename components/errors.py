@@ -8,6 +8,7 @@
     ├── TrainingError        training cannot begin or went wrong
     ├── ExportError          a trained model cannot be written in the form that was asked for
     ├── PushError            a version cannot be written to the serving folder, or there is none to go back to
+    ├── StoreError           the metadata store cannot be reached, or refuses us
     └── NodeError            a node failed; carries which node, where its log is and how to go on
 
 Exceptions of TFX, Beam and TensorFlow are translated into this tree where they reach us, and kept as `__cause__`.
@@ -60,6 +61,10 @@ class ExportError(MillraceError):
 
 class PushError(MillraceError):
     """A version cannot be written to the serving folder, or there is none to go back to."""
+
+
+class StoreError(MillraceError):
+    """The metadata store cannot be reached, or refuses us; a server's may come back."""
 
 
 class NodeError(MillraceError):

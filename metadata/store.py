@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from typing_extensions import Self
 
+from metadata import connection as connections
 from metadata.records import ArtifactRecord, NodeRun, artifact_record, node_run
 
 __all__ = ["NODE_CONTEXT", "PIPELINE_CONTEXT", "RUN_CONTEXT", "ArtifactRecord", "NodeRun", "Store"]
@@ -24,17 +24,27 @@ class Store:
     """A metadata store opened for reading."""
 
     def __init__(self, connection: mlmd_pb2.ConnectionConfig) -> None:
-        self._store = mlmd.MetadataStore(connection)
+        self._store = connections.connect(connection)
+
+    @classmethod
+    def open(cls, connection: mlmd_pb2.ConnectionConfig) -> Self | None:
+        """The store of a connection, an SQLite file read-only; None while there is nothing in it yet.
+
+        Raises:
+            UnreachableError: A server cannot be reached, refuses us, or holds something else.
+        """
+        if connections.is_server(connection):
+            store = cls(connection)
+            return store if store._store.get_context_types() else None
+        path = Path(connection.sqlite.filename_uri)
+        if not path.exists() or path.stat().st_size == 0:
+            return None
+        return cls(connections.sqlite(path, read_only=True))
 
     @classmethod
     def open_sqlite(cls, path: Path) -> Self | None:
         """The store in an SQLite file, or None while there is none yet."""
-        if not path.exists() or path.stat().st_size == 0:
-            return None
-        connection = mlmd_pb2.ConnectionConfig()
-        connection.sqlite.filename_uri = str(path)
-        connection.sqlite.connection_mode = mlmd_pb2.SqliteMetadataSourceConfig.READONLY
-        return cls(connection)
+        return cls.open(connections.sqlite(path))
 
     def run_ids(self, pipeline: str) -> list[str]:
         """The run ids of a pipeline, newest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import click
@@ -9,10 +10,9 @@ import yaml
 from rich.console import Console
 
 from components.errors import AnomalyError, MillraceError, NodeError
-from metadata.store import Store
 from pipeline import environment as environments
-from pipeline import local, nodes, outcome, progress, recipe, why, worker
-from pipeline.commands import deploy, diff, lineage, predict, rollback, runs, schema, serve
+from pipeline import local, nodes, outcome, progress, recipe, stores, why, worker
+from pipeline.commands import check, deploy, diff, lineage, predict, rollback, runs, schema, serve
 from pipeline.commands.line import (
     DEFAULT_RECIPE,
     ENVIRONMENT_OPTION,
@@ -33,6 +33,8 @@ from pipeline.commands.line import (
 @click.version_option(package_name="millrace")
 def main() -> None:
     """Raw files in, a validated and served model out, every artifact recorded."""
+    # ML Metadata logs each error that it raises; what a user needs of it is in ours.
+    logging.getLogger("absl").setLevel(logging.CRITICAL)
 
 
 @main.command()
@@ -83,7 +85,7 @@ def run(
         raise NodeError(error.what, _after_failure(request, error.kind), error.kind) from error
     except AnomalyError as error:
         # Known before anything ran: what to compare with is an earlier run, where there is one.
-        store = Store.open_sqlite(environment.metadata_path)
+        store = stores.opened(environment)
         # Told in full, for the settings of that run may have named other files.
         sets = set_words(overrides or (f"data.path={chosen.settings.data.path}",))
         see = [_see_changes(request, *sets)] if store and store.run_ids(recipe_name) else []
@@ -96,7 +98,7 @@ def _show_end(
 ) -> None:
     if not finished.new:
         console.print(f"Up to date: nothing changed since run {finished.id}.", highlight=False)
-    store = Store.open_sqlite(environment.metadata_path)
+    store = stores.opened(environment)
     result = outcome.read(store, finished.nodes) if store else outcome.Result(None, None)
     outcome.show(console, result)
     if result.let_pass:
@@ -131,7 +133,7 @@ def _next_commands(recipe_name: str, environment_name: str, result: outcome.Resu
 def why_command(node: str, recipe_name: str, environment_name: str) -> None:
     """Say in one sentence why NODE ran or was cached."""
     chosen = recipe.load(recipe_name)
-    store = Store.open_sqlite(environments.load(environment_name).metadata_path)
+    store = stores.opened(environments.load(environment_name))
     if store is None:
         run_it = shell_line("run", recipe_name, *environment_words(environment_name))
         raise MillraceError(f"{recipe_name} has not run yet.", f"Run it with: {run_it}")
@@ -172,7 +174,7 @@ def _see_changes(request: worker.Request, *words: str) -> str:
 
 INSPECT = (runs.runs, runs.status, runs.artifacts, lineage.lineage, diff.diff, schema.schema)
 
-for command in (serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
+for command in (check.check, serve.serve, predict.predict, rollback.rollback, deploy.deploy, *INSPECT):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from tfx.components.schema_gen.component import SchemaGen
 from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.common.resolver import Resolver
-from tfx.orchestration import metadata
 from tfx.orchestration import pipeline as tfx_pipeline
 from tfx.types import BaseChannel, Channel
 from tfx.types.standard_artifacts import Model, ModelBlessing, PushedModel
@@ -24,7 +23,7 @@ from components.statistics_gen import StatisticsGen
 from components.tflite.component import TFLite
 from components.trainer.component import Trainer
 from components.transform import Transform
-from pipeline import beam, fingerprint
+from pipeline import beam, fingerprint, stores
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -172,6 +171,6 @@ def _pipeline(
         pipeline_root=str(environment.pipeline_root / recipe.name),
         components=nodes,
         enable_cache=enable_cache,
-        metadata_connection_config=metadata.sqlite_metadata_connection_config(str(environment.metadata_path)),
+        metadata_connection_config=stores.connection(environment),
         beam_pipeline_args=beam.options(environment.beam),
     )

@@ -2,25 +2,94 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
+from typing_extensions import Self
 
 from components.errors import SettingsError
 from components.settings import Settings
 from pipeline import yaml_settings
 from pipeline.recipe import PROJECT_ROOT
 
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+OBJECT_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def _variable_name(value: Any) -> Any:
+    if isinstance(value, str) and not VARIABLE.fullmatch(value):
+        # What was received may be a password.
+        raise ValueError(
+            "expected the name of an environment variable (letters, digits and _), received something else; "
+            "the password itself has no place in a file"
+        )
+    return value
+
+
+def _folder(value: Any) -> Any:
+    if isinstance(value, str) and OBJECT_STORE.match(value):
+        raise ValueError(
+            f"received {value!r}, expected a folder of this machine or of a shared volume; this version has no extra "
+            "for object stores: mount the bucket and name the mounted folder"
+        )
+    return value
+
+
+Folder = Annotated[Path, BeforeValidator(_folder)]
+
+
+class ServerSettings(Settings):
+    """A database of a server.
+
+    Attributes:
+      host: Its name or address; for PostgreSQL also the folder of its Unix socket.
+      port: Its TCP port.
+      database: The database's name; it must exist.
+      user: Who connects.
+      password_env: The name of the environment variable that holds the password; none for a user without one.
+    """
+
+    host: str = Field(min_length=1)
+    port: int = Field(ge=1, le=65535)
+    database: str = Field(min_length=1)
+    user: str = Field(min_length=1)
+    password_env: Annotated[str | None, BeforeValidator(_variable_name)] = None
+
+
+class PostgresqlSettings(ServerSettings):
+    """A PostgreSQL database."""
+
+    port: int = Field(default=5432, ge=1, le=65535)
+
+
+class MysqlSettings(ServerSettings):
+    """A MySQL database."""
+
+    port: int = Field(default=3306, ge=1, le=65535)
+
 
 class MetadataStoreSettings(Settings):
-    """The ML Metadata store.
+    """The ML Metadata store: exactly one of these.
 
     Attributes:
       sqlite: Path of an SQLite file.
+      postgresql: A PostgreSQL database.
+      mysql: A MySQL database.
     """
 
-    sqlite: Path
+    sqlite: Folder | None = None
+    postgresql: PostgresqlSettings | None = None
+    mysql: MysqlSettings | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = [name for name in MetadataStoreSettings.model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            received = " and ".join(given) or "none"
+            raise ValueError(f"received {received}, expected exactly one of sqlite, postgresql and mysql")
+        return self
 
 
 class BeamSettings(Settings):
@@ -39,20 +108,28 @@ class Environment(Settings):
     """Where a pipeline runs; all paths are absolute once loaded.
 
     Attributes:
+      metadata_store: Where runs are recorded.
       pipeline_root: Holds the artifacts, a folder a pipeline, node, output and execution.
       serving_root: Holds the pushed models, a folder a model and version.
       log_root: Holds the logs, a folder a run and a file a node.
+      beam: Where the data work runs.
     """
 
     metadata_store: MetadataStoreSettings
-    pipeline_root: Path
-    serving_root: Path
-    log_root: Path
+    pipeline_root: Folder
+    serving_root: Folder
+    log_root: Folder
     beam: BeamSettings = BeamSettings()
 
     @property
     def metadata_path(self) -> Path:
-        """The SQLite file of the metadata store."""
+        """The SQLite file of the metadata store.
+
+        Raises:
+          SettingsError: The metadata store is another one.
+        """
+        if self.metadata_store.sqlite is None:
+            raise SettingsError("the metadata store is a server's, not an SQLite file.")
         return self.metadata_store.sqlite
 
 
@@ -69,9 +146,11 @@ def load(name_or_path: str) -> Environment:
         known = ", ".join(sorted(found.stem for found in (PROJECT_ROOT / "environments").glob("*.yaml")))
         raise SettingsError(f"no environment {name_or_path!r}: {path} does not exist.", f"There are: {known}.")
     loaded = yaml_settings.load(Environment, path)
+    sqlite = loaded.metadata_store.sqlite
+    store = MetadataStoreSettings(sqlite=PROJECT_ROOT / sqlite) if sqlite else loaded.metadata_store
     return loaded.model_copy(
         update={
-            "metadata_store": MetadataStoreSettings(sqlite=PROJECT_ROOT / loaded.metadata_path),
+            "metadata_store": store,
             "pipeline_root": PROJECT_ROOT / loaded.pipeline_root,
             "serving_root": PROJECT_ROOT / loaded.serving_root,
             "log_root": PROJECT_ROOT / loaded.log_root,

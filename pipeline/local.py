@@ -11,16 +11,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
 from components.errors import NodeError, SettingsError
 from components.example_gen import files
+from metadata.connection import BUSY
 from metadata.store import NodeRun, Store
-from pipeline import checks, fingerprint, lock, nodes, progress, worker
+from pipeline import checks, fingerprint, lock, nodes, progress, stores, worker
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -70,7 +71,7 @@ def run(
 
 
 def _check_earlier_run(recipe: Recipe, environment: Environment, request: worker.Request) -> None:
-    store = Store.open_sqlite(environment.metadata_path)
+    store = stores.opened(environment)
     if request.from_node and not (store and store.run_ids(recipe.name)):
         raise SettingsError(
             f"--from {request.from_node} takes what comes before it from the last run, "
@@ -97,7 +98,7 @@ def _check_taken_over(recipe: Recipe, from_node: str, store: Store) -> None:
 
 def up_to_date(recipe: Recipe, environment: Environment, prints: Mapping[str, fingerprint.Fingerprint]) -> Run | None:
     """The latest run, if every node of it has today's fingerprint, succeeded, and still has all its outputs."""
-    store = Store.open_sqlite(environment.metadata_path)
+    store = stores.opened(environment)
     latest = store.run_ids(recipe.name)[:1] if store else []
     if store is None or not latest:
         return None
@@ -119,14 +120,16 @@ def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.R
     run_folder.mkdir(parents=True)
     request_path = run_folder / worker.REQUEST_FILE
     request_path.write_text(request.model_dump_json(indent=2), encoding="utf-8")
-    environment.metadata_path.parent.mkdir(parents=True, exist_ok=True)
+    stores.prepare(environment)
     with tempfile.TemporaryDirectory(prefix="millrace-", ignore_cleanup_errors=True) as temporary:
         process = _start(request_path, temporary)
         try:
             with view:
                 while not _ended(process):
-                    view.update(_nodes(recipe, environment, request.run_id), run_folder)
-                nodes = _nodes(recipe, environment, request.run_id)
+                    # A server that is away is the worker's trouble; here it costs one look.
+                    with suppress(*stores.LOST):
+                        view.update(_nodes(recipe, environment, request.run_id), run_folder)
+                nodes = stores.patiently(environment, lambda: _nodes(recipe, environment, request.run_id))
                 view.update(nodes, run_folder)
         finally:
             if process.poll() is None:
@@ -164,9 +167,9 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _nodes(recipe: Recipe, environment: Environment, run_id: str) -> dict[str, NodeRun]:
     try:
-        store = Store.open_sqlite(environment.metadata_path)
+        store = stores.opened(environment)
         return store.node_runs(recipe.name, run_id) if store else {}
-    except (mlmd.errors.FailedPreconditionError, mlmd.errors.AbortedError, mlmd.errors.NotFoundError):
+    except BUSY:
         # The worker has the file but not yet its tables, or holds its lock; the next look will see more.
         return {}
 
@@ -198,7 +201,7 @@ def _last_line(path: Path) -> str:
 
 def _sweep(recipe: Recipe, environment: Environment) -> None:
     """Cancels executions that a killed run left unfinished and removes what they had begun to write."""
-    store = Store.open_sqlite(environment.metadata_path)
+    store = stores.opened(environment)
     if store is None:
         return
     unfinished = [
@@ -209,9 +212,7 @@ def _sweep(recipe: Recipe, environment: Environment) -> None:
     ]
     if not unfinished:
         return
-    connection = mlmd_pb2.ConnectionConfig()
-    connection.sqlite.filename_uri = str(environment.metadata_path)
-    writable = mlmd.MetadataStore(connection)
+    writable = stores.writable(environment)
     executions = writable.get_executions_by_id([record.id for record in unfinished])
     for execution in executions:
         execution.last_known_state = mlmd_pb2.Execution.CANCELED

@@ -14,7 +14,7 @@ from components.errors import PushError
 from components.pusher import record, versions
 from components.pusher.versions import Version
 from metadata.store import NODE_CONTEXT, PIPELINE_CONTEXT
-from pipeline import lock
+from pipeline import lock, stores
 from pipeline.environment import Environment
 
 NODE = "Rollback"
@@ -60,7 +60,7 @@ def roll_back(name: str, environment: Environment, to: int | None = None) -> Don
         served = existing[-1]
         path, manifest = versions.restore(base, target, served)
         properties = record.pushed(path, manifest)
-        recorded = environment.metadata_path.exists()
+        recorded = stores.exists(environment)
         if recorded:
             _record(name, environment, properties)
     return Done(path, served.number, target.number, recorded)
@@ -95,9 +95,7 @@ def choose(base: Path, existing: Sequence[Version], to: int | None) -> Version:
 
 def _record(name: str, environment: Environment, properties: record.Properties) -> None:
     """Adds the rollback as an execution with its PushedModel, and the versions before it as its inputs."""
-    connection = mlmd_pb2.ConnectionConfig()
-    connection.sqlite.filename_uri = str(environment.metadata_path)
-    store = mlmd.MetadataStore(connection)
+    store = stores.writable(environment)
     uri = environment.pipeline_root / name / NODE / OUTPUT / str(properties["pushed_version"])
     uri.mkdir(parents=True, exist_ok=True)
     (uri / "pushed.json").write_text(json.dumps(properties, indent=2), encoding="utf-8")

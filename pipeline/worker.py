@@ -18,7 +18,7 @@ from typing import Any
 from components import processes
 from components.errors import MillraceError
 from components.settings import Settings
-from pipeline import deferred_package, fingerprint, recipe
+from pipeline import deferred_package, fingerprint, recipe, stores
 from pipeline import environment as environments
 from pipeline.recipe import PROJECT_ROOT
 
@@ -85,6 +85,7 @@ def _run(request: Request) -> None:
     from tfx.orchestration.portable import runtime_parameter_utils
 
     from components.beam_overhead import reduce_overhead
+    from metadata.connection import be_patient
     from pipeline import dag, runner
 
     reduce_overhead()
@@ -92,6 +93,7 @@ def _run(request: Request) -> None:
     logging.set_verbosity(logging.WARNING)
     chosen = recipe.load(request.recipe, request.overrides)
     environment = environments.load(request.environment)
+    be_patient(stores.connection(environment))
     inputs = chosen.find_inputs()
     prints = fingerprint.fingerprints(chosen, environment, inputs)
     intermediate = Compiler().compile(dag.build(chosen, environment, prints, request.span, not request.force))

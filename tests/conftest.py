@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import postgres
 import pytest
 from store_builder import StoreBuilder
 
-from pipeline import environment, local, recipe, source_code, worker
+from pipeline import environment, local, recipe, source_code, stores, worker
 from pipeline.environment import Environment
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -70,7 +71,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Environment:
+def places(sqlite_places: Environment) -> Environment:
+    """An environment whose paths all lie in the test's own folder; test files override it with another store."""
+    return sqlite_places
+
+
+@pytest.fixture
+def sqlite_places(tmp_path: Path) -> Environment:
     """An environment whose paths all lie in the test's own folder."""
     return Environment(
         metadata_store={"sqlite": tmp_path / "metadata.sqlite"},
@@ -80,10 +87,40 @@ def places(tmp_path: Path) -> Environment:
     )
 
 
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.Server]:
+    """A PostgreSQL for all tests of this process."""
+    server = postgres.Server()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def postgres_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Puts the password where `postgres.Server.settings` says that it is."""
+    monkeypatch.setenv(postgres.PASSWORD_ENV, postgres.PASSWORD)
+
+
+@pytest.fixture
+def postgres_places(
+    sqlite_places: Environment, postgres_server: postgres.Server, postgres_password: None
+) -> Environment:
+    """`sqlite_places` with an empty PostgreSQL database as the metadata store."""
+    store = environment.MetadataStoreSettings(postgresql=postgres_server.new_database())
+    return sqlite_places.model_copy(update={"metadata_store": store})
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def both_places(request: pytest.FixtureRequest) -> Environment:
+    """One after the other."""
+    chosen: Environment = request.getfixturevalue(f"{request.param}_places")
+    return chosen
+
+
 @pytest.fixture
 def builder(places: Environment) -> StoreBuilder:
     """Writes runs into the metadata store of `places`."""
-    return StoreBuilder(places.metadata_path, places.pipeline_root)
+    return StoreBuilder(stores.connection(places), places.pipeline_root)
 
 
 @pytest.fixture

@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
+from metadata import connection as connections
 from pipeline.fingerprint import PROPERTY, Fingerprint
 
 
 class StoreBuilder:
-    """Adds runs, executions and artifacts to an SQLite store.
+    """Adds runs, executions and artifacts to a store.
 
     Args:
-        path: The SQLite file; made if need be.
+        where: The SQLite file, made if need be, or a connection.
         root: Where the folders of artifacts are made, as `<root>/<pipeline>/<node>/<output>/<execution>`.
         pipeline: The pipeline that everything belongs to.
     """
 
-    def __init__(self, path: Path, root: Path, pipeline: str = "small") -> None:
-        connection = mlmd_pb2.ConnectionConfig()
-        connection.sqlite.filename_uri = str(path)
-        self.store = mlmd.MetadataStore(connection)
+    def __init__(self, where: Path | mlmd_pb2.ConnectionConfig, root: Path, pipeline: str = "small") -> None:
+        self.store = connections.connect(connections.sqlite(where) if isinstance(where, Path) else where)
         self._root = root
         self._pipeline = pipeline
         self._parent = self._context("pipeline", pipeline)

@@ -10,21 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import click
-import ml_metadata as mlmd
 from rich.console import Console
 from rich.table import Table
 
 from components.errors import MillraceError
+from metadata.connection import BUSY
 from metadata.queries import Queries
 from metadata.records import MadeArtifact, RunRecord
 from pipeline import environment as environments
+from pipeline import stores
 from pipeline.commands.line import DEFAULT_ENVIRONMENT, DEFAULT_RECIPE, environment_words, shell_line
 
 WIDEST = 200
 MILLISECONDS = 1000
-
-BUSY = (mlmd.errors.FailedPreconditionError, mlmd.errors.AbortedError, mlmd.errors.NotFoundError)
-"""What ML Metadata raises while another process makes the store, or holds it longer than the client tries."""
 
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -33,13 +31,14 @@ def opened(environment_name: str) -> Queries:
     """The environment's metadata store.
 
     Raises:
-        MillraceError: There is none yet, or another process is making it.
+        MillraceError: There is none yet, another process is making it, or it cannot be reached.
     """
-    path = environments.load(environment_name).metadata_path
+    environment = environments.load(environment_name)
     try:
-        store = Queries.open_sqlite(path)
+        store = stores.opened(environment)
     except BUSY as error:
-        raise MillraceError(f"{path} cannot be read now: {error}", "A run may be making it; try again.") from error
+        what = stores.described(environment)
+        raise MillraceError(f"{what} cannot be read now: {error}", "A run may be making it; try again.") from error
     if store is None:
         run_it = shell_line("run", DEFAULT_RECIPE, *environment_words(environment_name))
         raise MillraceError("nothing has run yet: there is no metadata store.", f"Make one:  {run_it}")
@@ -97,7 +96,7 @@ def complete_types(context: click.Context, _parameter: click.Parameter, incomple
 def _for_completion(context: click.Context) -> Queries | None:
     name = context.params.get("environment_name") or DEFAULT_ENVIRONMENT
     try:
-        return Queries.open_sqlite(environments.load(name).metadata_path)
+        return stores.opened(environments.load(name))
     except (MillraceError, *BUSY):
         # A message would land in the middle of the line that is being typed; the command itself tells it.
         return None

@@ -7,9 +7,8 @@ from rich.console import Console
 
 from components.errors import PushError
 from components.pusher import versions
-from metadata.store import Store
 from pipeline import environment as environments
-from pipeline import history, outcome, recipe
+from pipeline import history, outcome, recipe, stores
 from pipeline import rollback as rollbacks
 from pipeline.commands.line import (
     ENVIRONMENT_OPTION,
@@ -37,7 +36,7 @@ def rollback(recipe_name: str, version: int | None, listed: bool, environment_na
         existing = versions.find(environment.serving_root / recipe_name)
         if not existing:
             raise PushError(f"{environment.serving_root / recipe_name} holds no version.")
-        shown = history.entries(recipe_name, existing, Store.open_sqlite(environment.metadata_path))
+        shown = history.entries(recipe_name, existing, stores.opened(environment))
         # A terminal that is too narrow breaks the lines; no number is cut.
         console.width = max(console.width, WIDEST)
         console.print(history.table(recipe_name, shown))

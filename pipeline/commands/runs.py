@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from components.errors import MillraceError
+from metadata.connection import BUSY
 from metadata.queries import PAGE, Queries
 from metadata.records import QUIET_NODES, STATE_WORDS, MadeArtifact, NodeRun, RunRecord
 from pipeline import environment as environments
-from pipeline import lock, nodes, outcome, progress
+from pipeline import lock, nodes, outcome, progress, stores
 from pipeline.commands import found
 from pipeline.commands.found import JSON_OPTION
 from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
@@ -122,16 +123,18 @@ def _goes_on(environment_name: str, run: RunRecord) -> bool:
     """Between two nodes nothing runs, as at the end; only the lock tells these apart."""
     if run.ended is None:
         return True
-    newest = found.opened(environment_name).run_ids(run.pipeline)[:1]
-    return newest == [run.id] and lock.is_held(run.pipeline, environments.load(environment_name))
+    environment = environments.load(environment_name)
+    newest = stores.patiently(environment, lambda: found.opened(environment_name).run_ids(run.pipeline)[:1])
+    return newest == [run.id] and lock.is_held(run.pipeline, environment)
 
 
 def _again(environment_name: str, run: RunRecord) -> RunRecord:
     """The run as it is now; as it was, where the store is busy at this look."""
+    environment = environments.load(environment_name)
     try:
-        return found.opened(environment_name).run(run.id) or run
-    except (MillraceError, *found.BUSY) as error:
-        if not isinstance(error.__cause__ if isinstance(error, MillraceError) else error, found.BUSY):
+        return stores.patiently(environment, lambda: found.opened(environment_name).run(run.id)) or run
+    except (MillraceError, *BUSY) as error:
+        if not isinstance(error.__cause__ if isinstance(error, MillraceError) else error, BUSY):
             raise
         return run
 

@@ -6,7 +6,7 @@ import pytest
 from store_builder import StoreBuilder
 
 from metadata import lineage
-from metadata.queries import Queries
+from pipeline import stores
 from pipeline.environment import Environment
 
 
@@ -28,7 +28,7 @@ def chain(builder: StoreBuilder) -> dict[str, int]:
 def traced(
     places: Environment, artifact: int, direction: lineage.Direction = "up", limit: int = 500
 ) -> lineage.Lineage:
-    store = Queries.open_sqlite(places.metadata_path)
+    store = stores.opened(places)
     assert store is not None
     found = lineage.trace(store, artifact, direction, limit)
     assert found is not None
@@ -68,6 +68,6 @@ def test_an_artifact_that_nothing_made_is_its_own_lineage(places: Environment, b
 
 
 def test_no_lineage_of_what_is_not_there(places: Environment, builder: StoreBuilder) -> None:
-    store = Queries.open_sqlite(places.metadata_path)
+    store = stores.opened(places)
     assert store is not None
     assert lineage.trace(store, 7) is None

@@ -7,38 +7,42 @@ from contextlib import closing
 from pathlib import Path
 
 import ml_metadata as mlmd
+import postgres
 import pytest
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from store_builder import StoreBuilder
 
 from benchmarks import inspect_store
+from metadata import connection as connections
 from metadata.queries import Queries
 from metadata.records import Place
+from pipeline import stores
 from pipeline.environment import Environment
 
+Connection = mlmd_pb2.ConnectionConfig
 
-def opened(path: Path) -> Queries:
-    store = Queries.open_sqlite(path)
+
+def opened(where: Connection | Environment) -> Queries:
+    store = Queries.open(stores.connection(where) if isinstance(where, Environment) else where)
     assert store is not None
     return store
 
 
-@pytest.fixture(scope="module")
-def synthetic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def synthetic(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Connection:
     """A store of 30 runs of ten nodes; every third one is cached up to Transform."""
-    path = tmp_path_factory.mktemp("synthetic") / "metadata.sqlite"
-    inspect_store.write(path, runs=30)
-    return path
+    if request.param == "sqlite":
+        connection = connections.sqlite(tmp_path_factory.mktemp("synthetic") / "metadata.sqlite")
+    else:
+        server = request.getfixturevalue("postgres_server").new_database()
+        parts = (server.host, server.port, server.database, server.user)
+        connection = connections.postgresql(*parts, postgres.PASSWORD)
+    inspect_store.fill(connection, runs=30)
+    return connection
 
 
-def mlmd_store(path: Path) -> mlmd.MetadataStore:
-    connection = mlmd_pb2.ConnectionConfig()
-    connection.sqlite.filename_uri = str(path)
-    return mlmd.MetadataStore(connection)
-
-
-def test_runs_are_those_of_mlmd_row_by_row(synthetic: Path) -> None:
-    theirs = mlmd_store(synthetic)
+def test_runs_are_those_of_mlmd_row_by_row(synthetic: Connection) -> None:
+    theirs = mlmd.MetadataStore(synthetic)
     contexts = sorted(theirs.get_contexts_by_type("pipeline_run"), key=lambda context: -context.id)
     ours = opened(synthetic).runs(limit=30)
     assert [(run.id, run.number, run.started) for run in ours] == [
@@ -61,8 +65,8 @@ def test_runs_are_those_of_mlmd_row_by_row(synthetic: Path) -> None:
         assert (run.pipeline, run.state) == ("taxi", "COMPLETE")
 
 
-def test_artifacts_are_those_of_mlmd_with_their_first_producers(synthetic: Path) -> None:
-    theirs = mlmd_store(synthetic)
+def test_artifacts_are_those_of_mlmd_with_their_first_producers(synthetic: Connection) -> None:
+    theirs = mlmd.MetadataStore(synthetic)
     for type_name in ("Schema", "PushedModel"):
         expected = sorted(theirs.get_artifacts_by_type(type_name), key=lambda artifact: -artifact.id)
         ours = opened(synthetic).artifacts(type_name, limit=100)
@@ -78,7 +82,7 @@ def test_artifacts_are_those_of_mlmd_with_their_first_producers(synthetic: Path)
     assert len(opened(synthetic).artifacts("Schema", limit=100)) == 20
 
 
-def test_pages_follow_each_other_without_a_gap(synthetic: Path) -> None:
+def test_pages_follow_each_other_without_a_gap(synthetic: Connection) -> None:
     store = opened(synthetic)
     first = store.runs("taxi", limit=12)
     second = store.runs("taxi", limit=12, before=first[-1].number)
@@ -90,7 +94,7 @@ def test_pages_follow_each_other_without_a_gap(synthetic: Path) -> None:
     assert numbers == list(range(numbers[0], numbers[0] - 6, -1))
 
 
-def test_a_page_asks_no_query_for_each_row(synthetic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_asks_no_query_for_each_row(synthetic: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     call = mlmd.MetadataStore._call_method
 
@@ -121,7 +125,7 @@ def test_the_state_of_a_run_comes_from_its_nodes(places: Environment, builder: S
         builder.run(run_id)
         for node, state in zip(("ExampleGen", "Trainer", "Pusher"), states, strict=False):
             builder.node(node, state)
-    found = {run.id: run for run in opened(places.metadata_path).runs()}
+    found = {run.id: run for run in opened(places).runs()}
     assert {run_id: run.state for run_id, run in found.items()} == {
         "empty": "NEW",
         "done": "COMPLETE",
@@ -140,7 +144,7 @@ def test_a_retried_node_counts_with_its_last_execution(places: Environment, buil
     builder.node("Trainer", "FAILED")
     other = builder.node("SchemaGen")
     second = builder.node("Trainer")
-    run = opened(places.metadata_path).run("one")
+    run = opened(places).run("one")
     assert run is not None
     assert [(node.id, node.node, node.state) for node in run.nodes] == [
         (other, "SchemaGen", "COMPLETE"),
@@ -150,8 +154,8 @@ def test_a_retried_node_counts_with_its_last_execution(places: Environment, buil
 
 def test_runs_of_a_pipeline_alone(places: Environment, builder: StoreBuilder) -> None:
     builder.run("ours")
-    StoreBuilder(places.metadata_path, places.pipeline_root, "other").run("theirs")
-    store = opened(places.metadata_path)
+    StoreBuilder(stores.connection(places), places.pipeline_root, "other").run("theirs")
+    store = opened(places)
     assert [run.id for run in store.runs("small")] == ["ours"]
     assert [run.id for run in store.runs()] == ["theirs", "ours"]
     assert store.runs("none") == []
@@ -169,7 +173,7 @@ def test_deployed_is_the_highest_version_rollbacks_included(places: Environment,
     builder.node("Pusher", outputs={"pushed_model": pushed(9, current_model_id=7)})
     builder.run("two")
     builder.node("Pusher", outputs={"pushed_model": builder.artifact("PushedModel", pushed=0)})
-    store = opened(places.metadata_path)
+    store = opened(places)
     [served] = store.deployed()
     assert (served.folder, served.version, served.model, served.restored) == ("/serving/small", "9", 7, None)
     assert served.made == Place("small", "one", "Pusher")
@@ -186,7 +190,7 @@ def test_deployed_is_the_highest_version_rollbacks_included(places: Environment,
 def test_artifacts_by_where_they_lie(places: Environment, builder: StoreBuilder) -> None:
     odd = builder.artifact("Model", "/data/it's a \\ model")
     pushed = builder.artifact("PushedModel", "/data/pushed", pushed=1, pushed_destination="/serving/small/1")
-    store = opened(places.metadata_path)
+    store = opened(places)
     assert [made.artifact.id for made in store.artifacts_at("/data/it's a \\ model")] == [odd]
     assert [made.artifact.id for made in store.artifacts_at("/serving/small/1")] == [pushed]
     assert store.artifacts_at("/elsewhere") == []
@@ -194,11 +198,13 @@ def test_artifacts_by_where_they_lie(places: Environment, builder: StoreBuilder)
     assert store.artifacts_by_id([999]) == []
 
 
-def test_reading_goes_on_while_a_run_is_in_a_transaction(places: Environment, builder: StoreBuilder) -> None:
-    builder.run("first")
-    with closing(sqlite3.connect(places.metadata_path, isolation_level=None)) as writer:
+def test_reading_goes_on_while_a_run_is_in_a_transaction(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.sqlite"
+    StoreBuilder(path, tmp_path).run("first")
+    file = connections.sqlite(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         writer.execute("UPDATE Context SET name = 'renamed' WHERE name = 'first'")
-        assert [run.id for run in opened(places.metadata_path).runs()] == ["first"]
+        assert [run.id for run in opened(file).runs()] == ["first"]
         writer.execute("COMMIT")
-    assert [run.id for run in opened(places.metadata_path).runs()] == ["renamed"]
+    assert [run.id for run in opened(file).runs()] == ["renamed"]

@@ -9,11 +9,12 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from store_builder import StoreBuilder
 
 from metadata.store import NodeRun, Store
+from pipeline import stores
 from pipeline.environment import Environment
 
 
 def opened(places: Environment) -> Store:
-    store = Store.open_sqlite(places.metadata_path)
+    store = Store.open(stores.connection(places))
     assert store is not None
     return store
 
@@ -37,7 +38,7 @@ def test_an_empty_store_answers_with_nothing(places: Environment, builder: Store
 def test_runs_are_those_of_the_pipeline_newest_first(places: Environment, builder: StoreBuilder) -> None:
     builder.run("b-first")
     builder.run("a-second")
-    StoreBuilder(places.metadata_path, places.pipeline_root, "other").run("foreign")
+    StoreBuilder(stores.connection(places), places.pipeline_root, "other").run("foreign")
     assert opened(places).run_ids("small") == ["a-second", "b-first"]
 
 
@@ -57,7 +58,7 @@ def test_node_runs_are_those_of_the_run_by_node(places: Environment, builder: St
 
 
 def test_pipelines_whose_names_begin_alike_are_kept_apart(places: Environment, builder: StoreBuilder) -> None:
-    longer = StoreBuilder(places.metadata_path, places.pipeline_root, "smaller")
+    longer = StoreBuilder(stores.connection(places), places.pipeline_root, "smaller")
     longer.run("one")
     longer.node("Trainer")
     assert opened(places).history("small", "Trainer") == []
@@ -127,9 +128,13 @@ def test_seconds_are_from_start_to_last_update() -> None:
     assert NodeRun(1, "Trainer", "COMPLETE", 1_500, 4_000, {}).seconds == 2.5
 
 
-def test_reading_changes_nothing(places: Environment, builder: StoreBuilder) -> None:
+def test_reading_changes_nothing_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.sqlite"
+    builder = StoreBuilder(path, tmp_path)
     builder.run("one")
     builder.node("Trainer")
-    before = places.metadata_path.read_bytes()
-    opened(places).node_runs("small", "one")
-    assert places.metadata_path.read_bytes() == before
+    before = path.read_bytes()
+    store = Store.open_sqlite(path)
+    assert store is not None
+    assert list(store.node_runs("small", "one")) == ["Trainer"]
+    assert path.read_bytes() == before

@@ -6,22 +6,32 @@ import fcntl
 import json
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 import ml_metadata as mlmd
 import pytest
 from click.testing import CliRunner
+from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from store_builder import StoreBuilder
 
+from metadata.connection import UnreachableError
 from metadata.queries import Queries
 from metadata.records import NodeRun, RunRecord
-from pipeline import cli, lock
+from pipeline import cli, lock, stores
 from pipeline.commands import found
 from pipeline.environment import Environment
 from pipeline.fingerprint import Fingerprint
+
+
+@pytest.fixture
+def places(both_places: Environment) -> Environment:
+    """The commands answer alike, whatever holds the store."""
+    return both_places
 
 
 @pytest.fixture
@@ -219,10 +229,10 @@ def test_before_the_first_run_they_name_the_command_that_makes_the_store(env: st
 
 
 def test_a_store_that_is_being_made_says_so(env: str, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(_path: Path) -> None:
+    def busy(_connection: object) -> None:
         raise mlmd.errors.FailedPreconditionError("no such table: MLMDEnv")
 
-    monkeypatch.setattr(Queries, "open_sqlite", busy)
+    monkeypatch.setattr(Queries, "open", busy)
     output = said(env, "runs", code=1)
     assert "cannot be read now: no such table: MLMDEnv" in output
     assert "A run may be making it; try again." in output
@@ -245,6 +255,33 @@ def test_following_goes_on_where_the_store_is_busy_at_a_look(
     monkeypatch.setattr("pipeline.commands.runs.time.sleep", lambda _seconds: None)
     assert "small-1: done" in said(env, "status", "--follow")
     assert looks == ["small-1", "small-1"]
+
+
+def test_following_goes_on_when_a_server_is_back(
+    postgres_places: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "server.yaml"
+    file.write_text(postgres_places.model_dump_json())
+    builder = StoreBuilder(stores.connection(postgres_places), tmp_path)
+    builder.run("small-1")
+    node = builder.node("Trainer", "RUNNING")
+    opened, looks = Queries.open, []
+
+    def away_at_second(connection: mlmd_pb2.ConnectionConfig) -> Queries | None:
+        looks.append("look")
+        if len(looks) == 2:
+            raise UnreachableError("could not connect to server: Connection refused")
+        return opened(connection)
+
+    def finish(_seconds: float) -> None:
+        [execution] = builder.store.get_executions_by_id([node])
+        execution.last_known_state = mlmd_pb2.Execution.COMPLETE
+        builder.store.put_executions([execution])
+
+    monkeypatch.setattr(Queries, "open", away_at_second)
+    monkeypatch.setattr(stores, "time", SimpleNamespace(monotonic=time.monotonic, sleep=finish))
+    monkeypatch.setattr("pipeline.commands.runs.time.sleep", lambda _seconds: None)
+    assert "small-1: done" in said(str(file), "status", "--follow")
 
 
 def test_ids_complete_in_the_shell(env: str, store: dict[str, int], tmp_path: Path) -> None:

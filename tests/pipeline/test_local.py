@@ -13,7 +13,8 @@ import pytest
 from ml_metadata.proto.metadata_store_pb2 import Execution
 from store_builder import StoreBuilder
 
-from components.errors import MillraceError, NodeError
+from components.errors import MillraceError, NodeError, StoreError
+from metadata.store import NodeRun
 from pipeline import local, progress
 from pipeline.environment import Environment
 from pipeline.recipe import Recipe
@@ -160,6 +161,30 @@ def test_a_run_that_ends_well_gives_its_nodes(
     fake_worker("assert json.loads((folder / 'request.json').read_text())['run_id'] == 'small-1'\n")
     found = run_small(force=True)
     assert (found.id, found.new, list(found.nodes)) == ("small-1", True, ["Transform"])
+
+
+def test_a_store_that_is_away_for_a_look_costs_no_run(
+    run_small: RunSmall,
+    places: Environment,
+    builder: StoreBuilder,
+    fake_worker: Worker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    builder.run("small-1")
+    builder.node("Transform")
+    fake_worker("while not (folder / 'back').exists():\n    pass\n")
+    look, looks = local._nodes, []
+
+    def away_at_first(recipe: Recipe, environment: Environment, run_id: str) -> dict[str, NodeRun]:
+        looks.append(run_id)
+        if len(looks) == 1:
+            raise StoreError("away")
+        (places.log_root / run_id / "back").touch()
+        return look(recipe, environment, run_id)
+
+    monkeypatch.setattr(local, "_nodes", away_at_first)
+    assert list(run_small(force=True).nodes) == ["Transform"]
+    assert len(looks) >= 3
 
 
 def test_temporary_files_of_a_worker_go_with_it(run_small: RunSmall, places: Environment, fake_worker: Worker) -> None:

@@ -1,0 +1,167 @@
+"""Connections to the metadata store: an SQLite file, PostgreSQL or MySQL, through ML Metadata's own client."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import time
+from pathlib import Path
+
+import ml_metadata as mlmd
+from google.protobuf.message import Message
+from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+
+from metadata import backslashes, probe
+
+PATIENCE_SECONDS = 60.0
+"""How long a store may be away before those who write a run give up."""
+
+PAUSE_SECONDS = 1.0
+CONNECT_SECONDS = 5
+INITIAL_TRIES = 5
+
+BUSY = (mlmd.errors.FailedPreconditionError, mlmd.errors.AbortedError, mlmd.errors.NotFoundError)
+"""What ML Metadata raises while another process makes the store, or holds it longer than the client tries."""
+
+LOST = (mlmd.errors.InternalError, mlmd.errors.UnavailableError)
+"""What it raises where the connection to a server broke; the same client never connects again."""
+
+
+class UnreachableError(Exception):
+    """A server's store cannot be opened; the text is the server's or the operating system's own reason."""
+
+
+def sqlite(path: Path, read_only: bool = False) -> mlmd_pb2.ConnectionConfig:
+    """A connection to an SQLite file."""
+    connection = mlmd_pb2.ConnectionConfig()
+    connection.sqlite.filename_uri = str(path)
+    modes = mlmd_pb2.SqliteMetadataSourceConfig
+    connection.sqlite.connection_mode = modes.READONLY if read_only else modes.READWRITE_OPENCREATE
+    return connection
+
+
+def postgresql(host: str, port: int, database: str, user: str, password: str) -> mlmd_pb2.ConnectionConfig:
+    """A connection to a PostgreSQL database, which must exist; a `host` that is a folder holds its Unix socket."""
+    connection = mlmd_pb2.ConnectionConfig()
+    # ML Metadata pastes these into libpq's connection string: without quotes, a part of a password that has a space in
+    # it would be taken for a setting, and be named in libpq's error.
+    settings = connection.postgresql
+    settings.host, settings.port, settings.dbname = _quoted(host), str(port), _quoted(database)
+    settings.user, settings.password = _quoted(user), _quoted(password)
+    settings.skip_db_creation = True
+    return connection
+
+
+def mysql(host: str, port: int, database: str, user: str, password: str) -> mlmd_pb2.ConnectionConfig:
+    """A connection to a MySQL database, which must exist."""
+    connection = mlmd_pb2.ConnectionConfig()
+    settings = connection.mysql
+    settings.host, settings.port, settings.database = host, port, database
+    settings.user, settings.password = user, password
+    settings.skip_db_creation = True
+    return connection
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def is_server(connection: mlmd_pb2.ConnectionConfig) -> bool:
+    """Whether a server is asked, and not a file."""
+    return not connection.HasField("sqlite")
+
+
+def connect(connection: mlmd_pb2.ConnectionConfig) -> mlmd.MetadataStore:
+    """Opens a store; one that has no tables yet gets them.
+
+    Raises:
+        UnreachableError: A server cannot be reached, refuses us, or holds something else.
+    """
+    _limit_waiting()
+    if not is_server(connection):
+        return mlmd.MetadataStore(connection)
+    if connection.HasField("mysql"):
+        _reach(connection.mysql.host, connection.mysql.port)
+    try:
+        return _made(connection)
+    except RuntimeError as error:
+        raise UnreachableError(probe.reason(connection) or str(error)) from error
+
+
+def _limit_waiting() -> None:
+    # libpq takes it from the environment alone here, and would wait for a dead host for minutes.
+    os.environ.setdefault("PGCONNECT_TIMEOUT", str(CONNECT_SECONDS))
+
+
+def _reach(host: str, port: int) -> None:
+    """ML Metadata waits for a dead MySQL server as long as the system does, and never says why it cannot connect."""
+    if host == "localhost":
+        # MySQL's client takes its socket file instead.
+        return
+    try:
+        socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        raise UnreachableError(f"could not connect to server {host}:{port}: {error.strerror or error}") from error
+
+
+def _made(connection: mlmd_pb2.ConnectionConfig) -> mlmd.MetadataStore:
+    """Tries again where another process makes the tables at the same time, of which one fails."""
+    for _ in range(INITIAL_TRIES - 1):
+        try:
+            return ServerStore(connection)
+        except RuntimeError as error:
+            if "already exists" not in str(error) and "duplicate key" not in str(error):
+                raise
+            time.sleep(random.uniform(0.1, PAUSE_SECONDS))  # noqa: S311 - no secret: it spreads the tries
+    return ServerStore(connection)
+
+
+class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
+    """ML Metadata's client for a server: it opens a lost connection anew, and stores backslashes in PostgreSQL.
+
+    A call that the loss interrupted is made again: each is one transaction, which a server undoes when its client is
+    gone. Only where the connection breaks between the server's commit and its answer is a call done twice.
+    """
+
+    patience_seconds = 0.0
+
+    def __init__(self, config: mlmd_pb2.ConnectionConfig, enable_upgrade_migration: bool = False) -> None:
+        _limit_waiting()
+        deadline = time.monotonic() + self.patience_seconds
+        while True:
+            try:
+                super().__init__(config, enable_upgrade_migration)
+            except RuntimeError:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(PAUSE_SECONDS)
+            else:
+                return
+
+    def _call_method(self, method_name: str, request: Message, response: Message) -> None:
+        try:
+            super()._call_method(method_name, request, response)
+        except LOST:
+            # Its connection is all that a client holds.
+            self.__init__(self._config)  # type: ignore[misc]
+            super()._call_method(method_name, request, response)
+
+    def _pywrap_cc_call(self, method: object, request: Message, response: Message) -> None:
+        escapes = self._config.HasField("postgresql")
+        super()._pywrap_cc_call(method, backslashes.hidden(request) if escapes else request, response)
+        if escapes:
+            backslashes.show(response)
+
+
+class PatientServerStore(ServerStore):
+    """Waits for a server that is away."""
+
+    patience_seconds = PATIENCE_SECONDS
+
+
+def be_patient(connection: mlmd_pb2.ConnectionConfig) -> None:
+    """Has every client that this process makes from now on, TFX's too, wait for the store's server if it is away."""
+    if is_server(connection):
+        mlmd.MetadataStore = PatientServerStore

@@ -1,0 +1,42 @@
+"""A run that is recorded in PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import postgres
+import pytest
+from copied_project import Project
+
+
+@pytest.fixture
+def environment(postgres_server: postgres.Server, postgres_password: None, tmp_path: Path) -> str:
+    """An environment file whose store is an empty PostgreSQL database."""
+    store = postgres_server.new_database().model_dump()
+    roots = {f"{name}_root": str(tmp_path / name) for name in ("pipeline", "serving", "log")}
+    path = tmp_path / "server.yaml"
+    path.write_text(json.dumps({"metadata_store": {"postgresql": store}} | roots))
+    return str(path)
+
+
+def test_a_run_is_recorded_and_reused(project: Project, environment: str, tmp_path: Path) -> None:
+    to = ("--to", "StatisticsGen", "--env", environment)
+    states = []
+    for _ in range(2):
+        finished = project.millrace("run", "taxi", *to)
+        assert finished.code == 0, finished.errors
+        assert finished.errors == ""
+        status = json.loads(project.millrace("status", "--json", "--env", environment).output)
+        states.append({node["node"]: node["state"] for node in status["nodes"]})
+    nodes = ("ExampleGen", "StatisticsGen")
+    assert states == [dict.fromkeys(nodes, "done"), dict.fromkeys(nodes, "cached")]
+    [first] = json.loads(project.millrace("artifacts", "ExampleStatistics", "--json", "--env", environment).output)
+    assert first["node"] == "StatisticsGen"
+    assert (Path(first["uri"]) / "Split-train" / "FeatureStats.pb").exists()
+    why = project.millrace("why", "StatisticsGen", "--env", environment).output
+    assert why.startswith("StatisticsGen was cached: its inputs, settings, code and packages are those of run taxi-")
+    # The password is in no file that a run leaves.
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and "project" not in path.parts]
+    assert any(path.name == "request.json" for path in left)
+    assert not [path for path in left if postgres.PASSWORD.encode() in path.read_bytes()]
