@@ -6,7 +6,7 @@ FLAGS  ?=
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup pipeline serve test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving lock clean
+.PHONY: help setup pipeline serve flink flink-stop test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving bench-flink lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -19,6 +19,12 @@ pipeline: setup  ## Run the pipeline: RECIPE=taxi SET="trainer.batch_size=64 …
 
 serve: setup  ## Serve what was pushed: RECIPE=taxi FLAGS="--rest_api_port=8501 …"
 	@$(BIN)/millrace serve $(RECIPE) $(FLAGS)
+
+flink: setup  ## Start a Flink cluster here, for --env flink: FLAGS="--rest-port 8181 …"
+	@$(BIN)/python -m flink.cluster start $(FLAGS)
+
+flink-stop: setup  ## Stop it
+	@$(BIN)/python -m flink.cluster stop
 
 test: setup  ## Run all tests
 	@$(BIN)/pytest -n 2 --dist loadfile
@@ -50,6 +56,9 @@ bench-training: setup  ## Measure the Trainer: precision, fit, input, workers, r
 
 bench-serving: setup  ## Measure the model server: REST, gRPC, FastAPI, heavy models, batching, swaps
 	@$(BIN)/python -m benchmarks.serving
+
+bench-flink: setup  ## Compare Flink with memory on taxi x 20: equal results, seconds
+	@$(BIN)/python -m benchmarks.flink
 
 lock: setup  ## Compile requirements.lock anew from setup.py
 	@$(BIN)/uv pip compile setup.py --extra dev --generate-hashes --python-version 3.10 --quiet -o requirements.lock

@@ -21,7 +21,7 @@ from components.errors import NodeError, SettingsError
 from components.example_gen import files
 from metadata.connection import BUSY
 from metadata.store import NodeRun, Store
-from pipeline import checks, fingerprint, lock, nodes, progress, stores, worker
+from pipeline import beam, checks, engines, fingerprint, lock, nodes, progress, stores, worker
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -67,6 +67,10 @@ def run(
         _check_earlier_run(recipe, environment, request)
         # Only now, for what was checked before the last run need not be checked again while nothing changed.
         checks.check(recipe, inputs)
+        settled, why = beam.settle(environment.beam, inputs)
+        engines.reach(settled)
+        if why:
+            view.announce(why)
         return _start_and_watch(recipe, environment, request, view)
 
 

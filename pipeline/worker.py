@@ -86,15 +86,17 @@ def _run(request: Request) -> None:
 
     from components.beam_overhead import reduce_overhead
     from metadata.connection import be_patient
-    from pipeline import dag, runner
+    from pipeline import beam, dag, runner
 
     reduce_overhead()
     # TFX logs whole protos at INFO; what a user needs to read starts at WARNING.
     logging.set_verbosity(logging.WARNING)
     chosen = recipe.load(request.recipe, request.overrides)
     environment = environments.load(request.environment)
-    be_patient(stores.connection(environment))
     inputs = chosen.find_inputs()
+    settled, _ = beam.settle(environment.beam, inputs)
+    environment = environment.model_copy(update={"beam": settled})
+    be_patient(stores.connection(environment))
     prints = fingerprint.fingerprints(chosen, environment, inputs)
     intermediate = Compiler().compile(dag.build(chosen, environment, prints, request.span, not request.force))
     # Set before the runner, which would otherwise name the run by the time alone.

@@ -96,7 +96,7 @@ def test_an_unknown_name_lists_the_known_ones(project: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         environment.load("lokal")
     path = project / "environments" / "lokal.yaml"
-    assert str(caught.value) == f"no environment 'lokal': {path} does not exist.\nThere are: local."
+    assert str(caught.value) == f"no environment 'lokal': {path} does not exist.\nThere are: flink, local."
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,8 @@ def test_an_unknown_name_lists_the_known_ones(project: Path) -> None:
         (MINIMAL + "runner: direct\n", "{path}:5: unknown key runner. Did you mean beam.runner?"),
         (
             MINIMAL + "beam: {runner: spanner}\n",
-            "{path}:5: beam.runner: input should be 'direct'; received 'spanner'.",
+            "{path}:5: beam.runner: input should be 'direct', 'flink', 'spark', 'dataflow' or 'auto'; "
+            "received 'spanner'.",
         ),
         (MINIMAL.replace("log_root: a/logs\n", ""), "{path}: log_root is missing; every mine.yaml needs it."),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from components.errors import MillraceError
+from metadata.connection import BUSY
 from metadata.queries import Queries
 from metadata.records import RunRecord
 from pipeline import environment as environments
@@ -28,7 +29,7 @@ def complete_features(context: click.Context, _parameter: click.Parameter, incom
     environment = context.params.get("environment_name") or DEFAULT_ENVIRONMENT
     try:
         offered = offer_of(name, context.params.get("run_id"), environment)
-    except (MillraceError, *found.BUSY):
+    except (MillraceError, *BUSY):
         # A message would land in the middle of the line that is being typed; the command itself tells it.
         return []
     names = [proposal.feature for proposal in offered.proposals if proposal.changes]

@@ -1,0 +1,297 @@
+"""Starts and stops a real Flink session cluster here, with Beam's job server: `python -m flink.cluster start|stop`.
+
+A JobManager, TaskManagers, and what hands Beam's pipelines to Flink; all on the loopback interface alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from components.errors import MillraceError
+from flink import jars
+from flink.processes import Process
+from flink.sizes import LEAST_MEGABYTES, Sizes, memory, sizes
+
+FOLDER = Path(__file__).resolve().parent.parent / ".flink"
+HOST = "localhost"
+POLL_SECONDS = 0.25
+START_SECONDS = 120.0
+JOB_MANAGER, JOB_SERVER = "jobmanager", "jobserver"
+ENTRY_POINTS = {
+    JOB_MANAGER: "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint",
+    "taskmanager": "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
+    JOB_SERVER: "org.apache.beam.runners.flink.FlinkJobServerDriver",
+}
+# Flink 1.19 was written for Java 8 and looks into these.
+OPENED = ("java.lang", "java.util", "java.util.concurrent", "java.time", "java.net", "java.io")
+
+# What the job server asks for the class loader of, and what needs these.
+STAGED = ("beam-runners-", "beam-sdks-", "flink-clients-", "flink-java-", "flink-optimizer-", "flink-streaming-java-")
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where the cluster listens.
+
+    Attributes:
+        rest: The JobManager's REST and web page.
+        rpc: The JobManager for its TaskManagers.
+        job: Beam's job server.
+        artifact: Its artifacts.
+        expansion: Its expansion service, which nothing here uses.
+    """
+
+    rest: int = 8081
+    rpc: int = 6123
+    job: int = 8099
+    artifact: int = 8098
+    expansion: int = 8097
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster.
+
+    Attributes:
+        folder: Of its jars, logs and process ids.
+        ports: Where it listens.
+        task_managers: How many TaskManagers it has.
+    """
+
+    folder: Path = FOLDER
+    ports: Ports = Ports()
+    task_managers: int = 2
+
+    @property
+    def slots(self) -> int:
+        """How many tasks a TaskManager runs side by side."""
+        return max(1, (os.cpu_count() or 1) // self.task_managers)
+
+    @property
+    def processes(self) -> list[Process]:
+        """In the order in which they start."""
+        workers = [f"taskmanager-{number}" for number in range(1, self.task_managers + 1)]
+        return [Process(name, self.folder / "run") for name in (JOB_MANAGER, *workers, JOB_SERVER)]
+
+    def start(self) -> bool:
+        """Starts what does not run and waits until all of it can be used; whether anything had to be started.
+
+        Raises:
+            MillraceError: Java or Maven is missing, a port is taken, a process died or came not to its work in time.
+        """
+        path = jars.java()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            missing = [process for process in self.processes if process.pid() is None]
+            if missing:
+                jars.fetch(self.folder / "jars")
+                self._check_ports({process.name for process in missing})
+                commands = self._commands(path, sizes(_enough_memory()))
+                for process in missing:
+                    process.start(commands[process.name])
+            try:
+                self._wait()
+            except MillraceError:
+                self._stop()
+                raise
+        return bool(missing)
+
+    def stop(self) -> bool:
+        """Ends all of it; whether anything ran."""
+        if not self.folder.exists():
+            return False
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return self._stop()
+
+    def _stop(self) -> bool:
+        return any([process.stop() for process in reversed(self.processes)])
+
+    def _check_ports(self, names: set[str]) -> None:
+        of_process = {
+            JOB_MANAGER: {"rest": self.ports.rest, "rpc": self.ports.rpc},
+            JOB_SERVER: {name: getattr(self.ports, name) for name in ("job", "artifact", "expansion")},
+        }
+        for name in names & of_process.keys():
+            for option, port in of_process[name].items():
+                if _answers(port):
+                    raise MillraceError(
+                        f"port {port}, which Flink's {name} needs, is taken by another process.",
+                        f"End that process, or choose another port: make flink FLAGS='--{option}-port {port + 100}', "
+                        "and name it in environments/flink.yaml.",
+                    )
+
+    def _commands(self, java: str, chosen: Sizes) -> dict[str, list[str]]:
+        configuration = self._write_configuration()
+        server = [f"--flink-master={HOST}:{self.ports.rest}", f"--flink-conf-dir={configuration}", f"--job-host={HOST}"]
+        server += [f"--{name}-port={getattr(self.ports, name)}" for name in ("job", "artifact", "expansion")]
+        server += [f"--artifacts-dir={self.folder / 'staged'}"]
+        framework, off_heap = 128, 256
+        heap = framework + chosen.task_heap
+        direct = framework + off_heap + chosen.network
+        worker = [f"-Xms{heap}m", f"-Xmx{heap}m", f"-XX:MaxDirectMemorySize={direct}m", "-XX:MaxMetaspaceSize=512m"]
+        sized = [f"-D{name}={value}" for name, value in _worker_sizes(chosen, framework, off_heap).items()]
+        start = ["--configDir", str(configuration)]
+        return {
+            JOB_MANAGER: self._java(java, JOB_MANAGER, [f"-Xmx{chosen.job_manager_heap}m"], start),
+            JOB_SERVER: self._java(java, JOB_SERVER, [f"-Xmx{chosen.job_server_heap}m"], server),
+            **{
+                process.name: self._java(java, "taskmanager", worker, [*start, *sized])
+                for process in self.processes
+                if process.name not in {JOB_MANAGER, JOB_SERVER}
+            },
+        }
+
+    def _java(self, java: str, name: str, options: list[str], arguments: list[str]) -> list[str]:
+        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+        path = self._staged_least() if name == JOB_SERVER else ["-cp", f"{self.folder / 'jars'}/*"]
+        log = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss"]
+        return [java, *opened, *options, *log, *path, ENTRY_POINTS[name], *arguments]
+
+    def _staged_least(self) -> list[str]:
+        """A class path that is a few jars, with all the others where Java's own classes are.
+
+        With each job the job server sends its class path to the cluster, which has all of it: 150 MB.
+        """
+        every = sorted((self.folder / "jars").glob("*.jar"))
+        staged = [jar for jar in every if jar.name.startswith(STAGED)]
+        others = [jar for jar in every if jar not in staged]
+        return [f"-Xbootclasspath/a:{os.pathsep.join(map(str, others))}", "-cp", os.pathsep.join(map(str, staged))]
+
+    def _write_configuration(self) -> Path:
+        folder = self.folder / "conf"
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "jobmanager.rpc.address": HOST,
+            "jobmanager.rpc.port": self.ports.rpc,
+            "jobmanager.bind-host": HOST,
+            "taskmanager.host": HOST,
+            "taskmanager.bind-host": HOST,
+            "taskmanager.numberOfTaskSlots": self.slots,
+            "rest.address": HOST,
+            "rest.bind-address": HOST,
+            "rest.port": self.ports.rest,
+            "classloader.resolve-order": "parent-first",
+            "io.tmp.dirs": self.folder / "tmp",
+        }
+        (self.folder / "tmp").mkdir(exist_ok=True)
+        lines = [f"{name}: {value}\n" for name, value in settings.items()]
+        (folder / "flink-conf.yaml").write_text("".join(lines), encoding="utf-8")
+        return folder
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            for process in self.processes:
+                if process.pid() is None:
+                    raise MillraceError(f"Flink's {process.name} died. Its last lines:\n{process.last_lines()}", _SEE)
+            registered = registered_task_managers(self.ports.rest)
+            if registered == self.task_managers and _answers(self.ports.job):
+                return
+            if time.monotonic() > deadline:
+                slow = self.processes[-1 if registered == self.task_managers else 1]
+                raise MillraceError(
+                    f"after {START_SECONDS:.0f} s {registered} of {self.task_managers} TaskManagers are registered. "
+                    f"The last lines of {slow.name}:\n{slow.last_lines()}",
+                    _SEE,
+                )
+            time.sleep(POLL_SECONDS)
+
+
+_SEE = "The whole logs are in .flink/run/; `make flink` starts it again."
+
+
+def registered_task_managers(rest_port: int) -> int:
+    """How many TaskManagers the JobManager on this machine has; 0 while it does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://{HOST}:{rest_port}/overview", timeout=5) as answer:
+            return int(json.load(answer)["taskmanagers"])
+    except (urllib.error.URLError, ConnectionError, TimeoutError, ValueError, KeyError):
+        # It opens its port before it can answer.
+        return 0
+
+
+def _worker_sizes(chosen: Sizes, framework: int, off_heap: int) -> Mapping[str, str]:
+    """A TaskManager wants every size given, as Flink's own script does."""
+    memory_sizes = {
+        "framework.heap.size": framework,
+        "framework.off-heap.size": framework,
+        "task.heap.size": chosen.task_heap,
+        "task.off-heap.size": off_heap,
+        "managed.size": chosen.managed,
+        "network.min": chosen.network,
+        "network.max": chosen.network,
+        "jvm-metaspace.size": 512,
+        "jvm-overhead.min": 192,
+        "jvm-overhead.max": 192,
+    }
+    return {"taskmanager.cpu.cores": "1.0"} | {
+        f"taskmanager.memory.{name}": f"{size}m" for name, size in memory_sizes.items()
+    }
+
+
+def _answers(port: int) -> bool:
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as connection:
+        connection.settimeout(1)
+        return connection.connect_ex((HOST, port)) == 0
+
+
+def _enough_memory() -> int:
+    found = memory()
+    if found < LEAST_MEGABYTES:
+        raise MillraceError(
+            f"a Flink cluster with two TaskManagers needs {LEAST_MEGABYTES} MB of memory; here are {found} MB.",
+            "Run without it: --env local.",
+        )
+    return found
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """A Flink session cluster with Beam's job server on this machine."""
+
+
+@main.command()
+@click.option("--rest-port", default=Ports.rest, show_default=True, help="Of Flink's REST and web page.")
+@click.option("--rpc-port", default=Ports.rpc, show_default=True, help="Of the JobManager for its TaskManagers.")
+@click.option("--job-port", default=Ports.job, show_default=True, help="Of Beam's job server.")
+@click.option("--artifact-port", default=Ports.artifact, show_default=True, help="Of its artifacts.")
+@click.option("--expansion-port", default=Ports.expansion, show_default=True, help="Of its expansion service.")
+def start(rest_port: int, rpc_port: int, job_port: int, artifact_port: int, expansion_port: int) -> None:
+    """Start what does not run yet, and wait until it can be used."""
+    cluster = Cluster(ports=Ports(rest_port, rpc_port, job_port, artifact_port, expansion_port))
+    try:
+        started = cluster.start()
+    except MillraceError as error:
+        click.echo(f"flink: {error}", err=True)
+        sys.exit(1)
+    slots = cluster.task_managers * cluster.slots
+    click.echo(
+        f"Flink {'runs' if started else 'already runs'}: {cluster.task_managers} TaskManagers, {slots} slots, "
+        f"http://{HOST}:{rest_port}; Beam's job server on {HOST}:{job_port}.\n"
+        "Run on it: millrace run taxi --env flink; end it: make flink-stop"
+    )
+
+
+@main.command()
+def stop() -> None:
+    """Stop all of it."""
+    click.echo("Flink is stopped." if Cluster().stop() else "Flink does not run.")
+
+
+if __name__ == "__main__":
+    main()
