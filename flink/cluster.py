@@ -66,14 +66,16 @@ class Cluster:
     """A cluster.
 
     Attributes:
-        folder: Of its jars, logs and process ids.
+        folder: Of its logs and process ids.
         ports: Where it listens.
         task_managers: How many TaskManagers it has.
+        jars: The folder of what Maven brings.
     """
 
     folder: Path = FOLDER
     ports: Ports = Ports()
     task_managers: int = 2
+    jars: Path = FOLDER / "jars"
 
     @property
     def slots(self) -> int:
@@ -98,7 +100,7 @@ class Cluster:
             fcntl.flock(lock, fcntl.LOCK_EX)
             missing = [process for process in self.processes if process.pid() is None]
             if missing:
-                jars.fetch(self.folder / "jars")
+                jars.fetch(self.jars)
                 self._check_ports({process.name for process in missing})
                 commands = self._commands(path, sizes(_enough_memory()))
                 for process in missing:
@@ -158,7 +160,7 @@ class Cluster:
 
     def _java(self, java: str, name: str, options: list[str], arguments: list[str]) -> list[str]:
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-        path = self._staged_least() if name == JOB_SERVER else ["-cp", f"{self.folder / 'jars'}/*"]
+        path = self._staged_least() if name == JOB_SERVER else ["-cp", f"{self.jars}/*"]
         log = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss"]
         return [java, *opened, *options, *log, *path, ENTRY_POINTS[name], *arguments]
 
@@ -167,7 +169,7 @@ class Cluster:
 
         With each job the job server sends its class path to the cluster, which has all of it: 150 MB.
         """
-        every = sorted((self.folder / "jars").glob("*.jar"))
+        every = sorted(self.jars.glob("*.jar"))
         staged = [jar for jar in every if jar.name.startswith(STAGED)]
         others = [jar for jar in every if jar not in staged]
         return [f"-Xbootclasspath/a:{os.pathsep.join(map(str, others))}", "-cp", os.pathsep.join(map(str, staged))]
@@ -212,7 +214,7 @@ class Cluster:
             time.sleep(POLL_SECONDS)
 
 
-_SEE = "The whole logs are in .flink/run/; `make flink` starts it again."
+_SEE = "The whole logs are in .flink/run/; `make flink` tries again."
 
 
 def registered_task_managers(rest_port: int) -> int:
@@ -265,15 +267,21 @@ def main() -> None:
     """A Flink session cluster with Beam's job server on this machine."""
 
 
+FOLDER_OPTION = click.option(
+    "--folder", default=FOLDER, type=click.Path(path_type=Path, resolve_path=True), help="Of its logs and process ids."
+)
+
+
 @main.command()
+@FOLDER_OPTION
 @click.option("--rest-port", default=Ports.rest, show_default=True, help="Of Flink's REST and web page.")
 @click.option("--rpc-port", default=Ports.rpc, show_default=True, help="Of the JobManager for its TaskManagers.")
 @click.option("--job-port", default=Ports.job, show_default=True, help="Of Beam's job server.")
 @click.option("--artifact-port", default=Ports.artifact, show_default=True, help="Of its artifacts.")
 @click.option("--expansion-port", default=Ports.expansion, show_default=True, help="Of its expansion service.")
-def start(rest_port: int, rpc_port: int, job_port: int, artifact_port: int, expansion_port: int) -> None:
+def start(folder: Path, rest_port: int, rpc_port: int, job_port: int, artifact_port: int, expansion_port: int) -> None:
     """Start what does not run yet, and wait until it can be used."""
-    cluster = Cluster(ports=Ports(rest_port, rpc_port, job_port, artifact_port, expansion_port))
+    cluster = Cluster(folder, Ports(rest_port, rpc_port, job_port, artifact_port, expansion_port))
     try:
         started = cluster.start()
     except MillraceError as error:
@@ -288,9 +296,10 @@ def start(rest_port: int, rpc_port: int, job_port: int, artifact_port: int, expa
 
 
 @main.command()
-def stop() -> None:
+@FOLDER_OPTION
+def stop(folder: Path) -> None:
     """Stop all of it."""
-    click.echo("Flink is stopped." if Cluster().stop() else "Flink does not run.")
+    click.echo("Flink is stopped." if Cluster(folder).stop() else "Flink does not run.")
 
 
 if __name__ == "__main__":
