@@ -6,7 +6,7 @@ FLAGS  ?=
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup pipeline serve flink flink-stop test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving bench-flink lock clean
+.PHONY: help setup browser web pipeline serve inspect flink flink-stop test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving bench-flink lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -20,17 +20,26 @@ pipeline: setup  ## Run the pipeline: RECIPE=taxi SET="trainer.batch_size=64 …
 serve: setup  ## Serve what was pushed: RECIPE=taxi FLAGS="--rest_api_port=8501 …"
 	@$(BIN)/millrace serve $(RECIPE) $(FLAGS)
 
+inspect: setup  ## Look at runs, data and models in a browser: FLAGS="--port 8090 --open"
+	@$(BIN)/millrace inspect $(FLAGS)
+
 flink: setup  ## Start a Flink cluster here, for --env flink: FLAGS="--rest-port 8181 …"
 	@$(BIN)/python -m flink.cluster start $(FLAGS)
 
 flink-stop: setup  ## Stop it
 	@$(BIN)/python -m flink.cluster stop
 
-test: setup  ## Run all tests
+test: setup browser  ## Run all tests
 	@$(BIN)/pytest -n 2 --dist loadfile
 
-e2e: setup  ## Run only the end-to-end tests
+e2e: setup browser  ## Run only the end-to-end tests
 	@$(BIN)/pytest -n 2 --dist loadfile -m e2e
+
+browser: setup  ## Install Chromium for the tests where there is none
+	@./scripts/browser.sh
+
+web:  ## Build the script of the pages anew from metadata/pages/web (needs Node 20; users never do)
+	@cd metadata/pages/web && npm ci --silent && npm run --silent build
 
 lint: setup  ## Check style, types and who imports whom
 	@$(BIN)/ruff check .

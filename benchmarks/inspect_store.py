@@ -1,16 +1,20 @@
-"""Measures the queries behind `millrace runs`, `artifacts` and `lineage` on a store of 10,000 executions.
+"""Measures the queries behind `millrace runs`, `artifacts` and `lineage`, and the pages of `millrace inspect`.
 
     python -m benchmarks.inspect_store
 
-prints the median of each page in milliseconds; the store is made for it, in a temporary folder.
+prints the median of each page in milliseconds, on a store of 10,000 executions, which is made for it in a temporary
+folder. The dashboard is started anew for every request but that of the last line, so that nothing is kept.
 """
 
 from __future__ import annotations
 
 import json
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -38,6 +42,7 @@ CHAIN: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
 
 BATCH = 1_000
 REPETITIONS = 7
+PROCESSES = 3
 
 
 def write(path: Path, runs: int = 1_000, pipeline: str = "taxi") -> None:
@@ -145,8 +150,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "metadata.sqlite")
         write(path)
-        for name, median in measure(path).items():
-            print(f"{name:<32} {median:7.1f} ms")
+        for name, median in (measure(path) | measure_dashboard(path)).items():
+            print(f"{name:<44} {median:7.1f} ms")
 
 
 def measure(path: Path) -> dict[str, float]:
@@ -166,6 +171,51 @@ def measure(path: Path) -> dict[str, float]:
         "all run ids": lambda opened: opened.all_run_ids(),
     }
     return {name: statistics.median(_times(path, page)) for name, page in pages.items()}
+
+
+def measure_dashboard(path: Path) -> dict[str, float]:
+    """The median milliseconds of each page of the dashboard, by name: a fresh process's first request, over HTTP."""
+    store = _opened(path)
+    [newest], [model] = store.runs(limit=1), store.artifacts("Model", limit=1)
+    pages = {
+        "runs": "/",
+        "failed runs": "/?state=failed",
+        "run": f"/runs/{newest.id}",
+        "node": f"/runs/{newest.id}/nodes/Trainer",
+        "artifacts": "/artifacts",
+        "artifact": f"/artifacts/{model.artifact.id}",
+        "lineage": f"/artifacts/{model.artifact.id}/lineage",
+        "what the first examples became": "/artifacts/1/lineage?direction=down",
+        "models": "/models",
+        "comparison of 50 runs": "/compare?recipe=taxi",
+    }
+    environment = path.with_name("environment.yaml")
+    roots = {name: str(path.parent / name) for name in ("pipeline_root", "serving_root", "log_root")}
+    environment.write_text(json.dumps(roots | {"metadata_store": {"sqlite": str(path)}}), encoding="utf-8")
+    measured = {
+        f"dashboard: {name}": statistics.median(_requests(environment, address)[0] for _ in range(PROCESSES))
+        for name, address in pages.items()
+    }
+    return measured | {"dashboard: runs, once more": _requests(environment, "/")[1]}
+
+
+def _requests(environment: Path, address: str) -> tuple[float, float]:
+    """The milliseconds of the first and of the second request to a fresh process."""
+    command = [sys.executable, "-m", "pipeline.cli", "inspect", "--port", "0", "--env", str(environment)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101 - it is a pipe
+            base = process.stdout.readline().split()[1].rstrip("/")
+            return _milliseconds(f"{base}{address}"), _milliseconds(f"{base}{address}")
+        finally:
+            process.terminate()
+
+
+def _milliseconds(address: str) -> float:
+    began = time.perf_counter()
+    with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310 - loopback
+        answer.read()
+    return 1000 * (time.perf_counter() - began)
 
 
 def _times(path: Path, page: Callable[[Queries], object]) -> list[float]:

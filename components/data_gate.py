@@ -17,17 +17,23 @@ from tfx.types import Artifact, BaseChannel, Channel, artifact_utils, component_
 from tfx.types.artifact import Property, PropertyType
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
-from components import schemas
+from components import offending, schemas
 from components.errors import AnomalyError
 from components.examples import split_files
 from components.statistics_gen import decode
 
 VERDICT_FILE = "verdict.json"
 MAX_SAMPLES = 3
+MAX_QUOTED = 20
+"""Of so many anomalies of a split rows are quoted."""
 
 
 class GateVerdict(Artifact):
-    """What the gate saw: `verdict.json`, a list of anomalies with split, feature, description and sample values."""
+    """What the gate saw: `verdict.json`, a list of anomalies.
+
+    Each with split, feature, description, sample values, and some of the rows in which it is seen: `row`, their place
+    in the split from 0, and `values`, all columns as text, null where there is none.
+    """
 
     TYPE_NAME = "GateVerdict"
     PROPERTIES = {"num_anomalies": Property(type=PropertyType.INT)}  # noqa: RUF012 (TFX reads a plain dict)
@@ -67,6 +73,7 @@ class Executor(base_executor.BaseExecutor):
                 message,
                 "Mend the data, or, if the data are right, the schema under schemas/; "
                 "`--set gate.on_anomaly=warn` lets this run go on.",
+                findings,
             )
         logging.warning(message)
 
@@ -108,14 +115,21 @@ def _findings(input_dict: dict[str, list[Artifact]], schema: schema_pb2.Schema) 
         anomalies.ParseFromString(Path(folder, example_validator.DEFAULT_FILE_NAME).read_bytes())
         if anomalies.HasField("dataset_anomaly_info"):
             info = anomalies.dataset_anomaly_info
-            yield {"split": split, "feature": "the data set", "description": info.description, "samples": []}
+            yield _finding(split, "the data set", info, [], [])
         if not anomalies.anomaly_info:
             continue
         rows = decode(split_files(examples, split))
         domains = {feature.name: feature for feature in schema.feature}
-        for name, info in sorted(anomalies.anomaly_info.items()):
+        for index, (name, info) in enumerate(sorted(anomalies.anomaly_info.items())):
             samples = offending_values(rows, domains[name], schema) if name in domains else []
-            yield {"split": split, "feature": name, "description": info.description, "samples": samples}
+            quoted = offending.quoted_rows(rows, name, info, schema) if index < MAX_QUOTED else []
+            yield _finding(split, name, info, samples, quoted)
+
+
+def _finding(
+    split: str, feature: str, info: anomalies_pb2.AnomalyInfo, samples: list[str], rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {"split": split, "feature": feature, "description": info.description, "samples": samples, "rows": rows}
 
 
 def offending_values(rows: pa.RecordBatch, feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> list[str]:
@@ -132,33 +146,11 @@ def offending_values(rows: pa.RecordBatch, feature: schema_pb2.Feature, schema: 
     if pa.types.is_null(column.type):
         return []
     values = column.flatten()
-    allowed = _string_domain(feature, schema)
-    if allowed is not None and (pa.types.is_large_binary(values.type) or pa.types.is_binary(values.type)):
-        outside = pc.invert(pc.is_in(values, value_set=pa.array([value.encode() for value in allowed], values.type)))
-    elif feature.WhichOneof("domain_info") in {"int_domain", "float_domain"} and not pa.types.is_large_binary(
-        values.type
-    ):
-        outside = _outside(values, getattr(feature, feature.WhichOneof("domain_info")))
-    else:
+    outside = offending.outside_domain(values, feature, schema)
+    if outside is None:
         return []
     counts = sorted(pc.value_counts(values.filter(outside)).to_pylist(), key=lambda entry: -entry["counts"])
     return [f"{_shown(entry['values'])} in {_rows(entry['counts'])}" for entry in counts[:MAX_SAMPLES]]
-
-
-def _outside(values: pa.Array, domain: Any) -> pa.Array:
-    outside = pa.array([False] * len(values), pa.bool_())
-    if domain.HasField("min"):
-        outside = pc.or_(outside, pc.less(values, domain.min))
-    if domain.HasField("max"):
-        outside = pc.or_(outside, pc.greater(values, domain.max))
-    return outside
-
-
-def _string_domain(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> list[str] | None:
-    if feature.HasField("string_domain"):
-        return list(feature.string_domain.value)
-    shared = {domain.name: list(domain.value) for domain in schema.string_domain}
-    return shared.get(feature.domain) if feature.domain else None
 
 
 def _rows(count: int) -> str:

@@ -8,13 +8,17 @@
     ├── TrainingError        training cannot begin or went wrong
     ├── ExportError          a trained model cannot be written in the form that was asked for
     ├── PushError            a version cannot be written to the serving folder, or there is none to go back to
+    ├── BusyError            another process is at it; try again
     ├── StoreError           the metadata store cannot be reached, or refuses us
+    ├── EngineError          the engine of the data work cannot be reached; it may come back
     └── NodeError            a node failed; carries which node, where its log is and how to go on
 
 Exceptions of TFX, Beam and TensorFlow are translated into this tree where they reach us, and kept as `__cause__`.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class MillraceError(Exception):
@@ -48,7 +52,20 @@ class BadRowError(DataError):
 
 
 class AnomalyError(DataError):
-    """The data do not look like their schema."""
+    """The data do not look like their schema.
+
+    Args:
+        what: The fault.
+        fix: What the user can do about it.
+        findings: The anomalies as plain data, as in the gate's verdict: the artifacts of a node that fails are removed.
+    """
+
+    def __init__(self, what: str, fix: str | None = None, findings: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(what, fix)
+        self.findings = findings or []
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.fix, self.findings)
 
 
 class TrainingError(MillraceError):
@@ -63,8 +80,16 @@ class PushError(MillraceError):
     """A version cannot be written to the serving folder, or there is none to go back to."""
 
 
+class BusyError(MillraceError):
+    """Another process is at what this one would begin; it can be tried again."""
+
+
 class StoreError(MillraceError):
     """The metadata store cannot be reached, or refuses us; a server's may come back."""
+
+
+class EngineError(MillraceError):
+    """The engine of the data work, such as Flink, cannot be reached; it may come back."""
 
 
 class NodeError(MillraceError):

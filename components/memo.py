@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,8 @@ class FileMemo:
         kept = {key: value for key, value in self._known.items() if _path_of(key) not in paths}
         self._known = kept | self._seen
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        # No process id: those of two containers that share the folder may be the same.
+        partial = self._path.with_name(f"{self._path.name}.{uuid.uuid4().hex}")
         partial.write_text(json.dumps({"origin": self._origin, "values": self._known}, indent=0), encoding="utf-8")
         partial.replace(self._path)
 

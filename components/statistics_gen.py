@@ -5,7 +5,8 @@ graph. Small splits are therefore computed by TFDV's own in-memory path, one Bea
 Beam graph. Both give the same statistics.
 
 ExampleGen writes a missing cell as a feature without values, as stock does. Stock StatisticsGen counts such a feature
-as present, so that a presence rule of the schema can never fail; here it counts as missing.
+as present, so that a presence rule of the schema can never fail; here it counts as missing. Texts also get a histogram
+of their lengths.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
 
 from components.examples import split_files
+from components.string_lengths import StringLengths
 
 SMALL_BYTES = 64 * 2**20
 """Compressed bytes of a split up to which its rows are decoded into one batch in memory."""
@@ -70,7 +72,7 @@ def _in_memory(pipeline: beam.Pipeline, files: list[str], output: str) -> Any:
 def _distributed(pipeline: beam.Pipeline, files: list[str], output: str) -> Any:
     """TFDV's Beam graph over record batches."""
     batches = pipeline | TFExampleRecord(files, telemetry_descriptors=["StatisticsGen"]).BeamSource()
-    statistics = batches | beam.Map(missing_as_null) | tfdv.GenerateStatistics(tfdv.StatsOptions())
+    statistics = batches | beam.Map(missing_as_null) | tfdv.GenerateStatistics(_options())
     return statistics | tfdv.WriteStatisticsToBinaryFile(output)
 
 
@@ -79,9 +81,13 @@ class _WriteStatistics(beam.DoFn):
 
     def process(self, element: tuple[list[str], str]) -> Iterable[None]:
         files, output = element
-        statistics = stats_impl.generate_statistics_in_memory(decode(files), tfdv.StatsOptions())
+        statistics = stats_impl.generate_statistics_in_memory(decode(files), _options())
         Path(output).write_bytes(statistics.SerializeToString())
         return ()
+
+
+def _options() -> tfdv.StatsOptions:
+    return tfdv.StatsOptions(generators=[StringLengths()])
 
 
 def read_serialized(files: list[str], batch_size: int) -> Iterable[Any]:

@@ -79,15 +79,7 @@ def connect(connection: mlmd_pb2.ConnectionConfig) -> mlmd.MetadataStore:
     Raises:
         UnreachableError: A server cannot be reached, refuses us, or holds something else.
     """
-    _limit_waiting()
-    if not is_server(connection):
-        return mlmd.MetadataStore(connection)
-    if connection.HasField("mysql"):
-        _reach(connection.mysql.host, connection.mysql.port)
-    try:
-        return _made(connection)
-    except RuntimeError as error:
-        raise UnreachableError(probe.reason(connection) or str(error)) from error
+    return ServerStore(connection) if is_server(connection) else mlmd.MetadataStore(connection)
 
 
 def _limit_waiting() -> None:
@@ -106,18 +98,6 @@ def _reach(host: str, port: int) -> None:
         raise UnreachableError(f"could not connect to server {host}:{port}: {error.strerror or error}") from error
 
 
-def _made(connection: mlmd_pb2.ConnectionConfig) -> mlmd.MetadataStore:
-    """Tries again where another process makes the tables at the same time, of which one fails."""
-    for _ in range(INITIAL_TRIES - 1):
-        try:
-            return ServerStore(connection)
-        except RuntimeError as error:
-            if "already exists" not in str(error) and "duplicate key" not in str(error):
-                raise
-            time.sleep(random.uniform(0.1, PAUSE_SECONDS))  # noqa: S311 - no secret: it spreads the tries
-    return ServerStore(connection)
-
-
 class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
     """ML Metadata's client for a server: it opens a lost connection anew, and stores backslashes in PostgreSQL.
 
@@ -132,13 +112,32 @@ class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
         deadline = time.monotonic() + self.patience_seconds
         while True:
             try:
-                super().__init__(config, enable_upgrade_migration)
-            except RuntimeError:
+                if config.HasField("mysql"):
+                    _reach(config.mysql.host, config.mysql.port)
+                self._open(config, enable_upgrade_migration)
+            except UnreachableError:
                 if time.monotonic() >= deadline:
                     raise
-                time.sleep(PAUSE_SECONDS)
+            except RuntimeError as error:
+                if time.monotonic() >= deadline:
+                    # No longer a RuntimeError, which TFX would meet with ten tries of its own.
+                    raise UnreachableError(probe.reason(config) or str(error)) from error
             else:
                 return
+            time.sleep(PAUSE_SECONDS)
+
+    def _open(self, config: mlmd_pb2.ConnectionConfig, enable_upgrade_migration: bool) -> None:
+        """Tries again where another process makes the tables at the same time, of which one fails."""
+        for _ in range(INITIAL_TRIES - 1):
+            try:
+                super().__init__(config, enable_upgrade_migration)
+            except RuntimeError as error:
+                if "already exists" not in str(error) and "duplicate key" not in str(error):
+                    raise
+                time.sleep(random.uniform(0.1, PAUSE_SECONDS))  # noqa: S311 - no secret: it spreads the tries
+            else:
+                return
+        super().__init__(config, enable_upgrade_migration)
 
     def _call_method(self, method_name: str, request: Message, response: Message) -> None:
         try:

@@ -88,7 +88,7 @@ def _facts(store: Queries, run: RunRecord) -> _Facts:
         if node.succeeded
         for name, found in outputs.get(node.id, {}).items()
     }
-    made = _fingerprints(store, run, outputs)
+    made = fingerprints(store, run, outputs)
     example_gen = made.get("ExampleGen", Fingerprint())
     examples = artifacts.get("examples")
     read = {} if examples is None else {k: v for k, v in examples.properties.items() if k in {"num_rows", "span"}}
@@ -102,10 +102,16 @@ def _facts(store: Queries, run: RunRecord) -> _Facts:
     )
 
 
-def _fingerprints(
+def fingerprints(
     store: Queries, run: RunRecord, outputs: Mapping[int, Mapping[str, list[ArtifactRecord]]]
 ) -> dict[str, Fingerprint]:
-    """By node; a node that a partial run took over has its fingerprint where it really ran."""
+    """The fingerprints of a run by node; a node that was taken over has the one of where it really ran.
+
+    Args:
+        store: The store.
+        run: The run.
+        outputs: The output artifacts of its node runs, by execution and output name.
+    """
     texts = {node.node: node.properties[PROPERTY] for node in run.nodes if PROPERTY in node.properties}
     taken_over = {
         artifacts[0].id: node.node

@@ -37,6 +37,11 @@ class Fingerprint:
         """A short name for it."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
+    @property
+    def code_digest(self) -> str:
+        """A short name for all the code that a node run used."""
+        return hashlib.sha256(json.dumps(self.code, sort_keys=True).encode()).hexdigest()[:16]
+
     @classmethod
     def from_json(cls, text: str) -> Fingerprint:
         """The inverse of `to_json`."""

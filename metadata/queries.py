@@ -43,6 +43,10 @@ class Queries(Store):
         runs = self._store.get_contexts_by_type(RUN_CONTEXT)
         return [context.name for context in sorted(runs, key=lambda context: -int(context.id))]
 
+    def pipelines(self) -> list[str]:
+        """The names of the pipelines that ever ran, sorted."""
+        return sorted(str(context.name) for context in self._store.get_contexts_by_type(PIPELINE_CONTEXT))
+
     def runs(self, pipeline: str | None = None, limit: int = PAGE, before: int | None = None) -> list[RunRecord]:
         """A page of runs, newest first.
 
@@ -96,18 +100,23 @@ class Queries(Store):
     def artifacts_at(self, location: str) -> list[MadeArtifact]:
         """The artifacts that lie in a folder, or that were pushed to it, newest first."""
         found = {artifact.id: artifact_record(artifact) for artifact in self._store.get_artifacts_by_uri(location)}
-        found |= {a.id: a for a in self._pushed() if a.properties["pushed_destination"] == location}
+        found |= {a.id: a for a in self.pushed() if a.properties["pushed_destination"] == location}
         return self._made([found[number] for number in sorted(found, reverse=True)])
 
     def deployed(self) -> list[Deployment]:
         """What each serving folder serves, by folder: the highest version that was pushed or rolled back to."""
         newest: dict[str, ArtifactRecord] = {}
-        for artifact in self._pushed():
+        for artifact in self.pushed():
             folder = str(PurePath(artifact.properties["pushed_destination"]).parent)
             if folder not in newest or _version(newest[folder]) < _version(artifact):
                 newest[folder] = artifact
         made = {entry.artifact.id: entry.place for entry in self._made(list(newest.values()))}
         return [_deployment(folder, pushed, made[pushed.id]) for folder, pushed in sorted(newest.items())]
+
+    def pushed(self) -> list[ArtifactRecord]:
+        """Every version that was ever pushed, newest first."""
+        conditions = [f"type = '{PUSHED_MODEL}'", "custom_properties.pushed.int_value = 1"]
+        return [artifact_record(artifact) for artifact in self._store.get_artifacts(_newest(None, conditions))]
 
     def outputs_of(self, executions: Iterable[int]) -> dict[int, dict[str, list[ArtifactRecord]]]:
         """The output artifacts of several executions, by execution and output name."""
@@ -154,11 +163,6 @@ class Queries(Store):
             if event.type in INPUTS | OUTPUTS:
                 found[event.execution_id].append(event)
         return found
-
-    def _pushed(self) -> list[ArtifactRecord]:
-        """Every version that was ever pushed, newest first."""
-        conditions = [f"type = '{PUSHED_MODEL}'", "custom_properties.pushed.int_value = 1"]
-        return [artifact_record(artifact) for artifact in self._store.get_artifacts(_newest(None, conditions))]
 
     def _runs(self, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
         if not contexts:

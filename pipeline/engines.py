@@ -7,7 +7,7 @@ import socket
 import urllib.error
 import urllib.request
 
-from components.errors import SettingsError
+from components.errors import EngineError, SettingsError
 from pipeline.beam_settings import BeamSettings, FlinkSettings, SparkSettings
 
 SECONDS = 5.0
@@ -22,7 +22,8 @@ def reach(settings: BeamSettings) -> str | None:
         reaches.
 
     Raises:
-        SettingsError: It cannot be reached, or has too few slots.
+        EngineError: It cannot be reached now.
+        SettingsError: It has too few slots.
     """
     engine = settings.engines[0] if settings.runner == "auto" else settings.runner
     if engine == "flink" and settings.flink:
@@ -54,7 +55,7 @@ def _job_server(settings: FlinkSettings | SparkSettings, name: str, fix: str) ->
     try:
         socket.create_connection((host, int(port)), timeout=SECONDS).close()
     except (OSError, OverflowError) as error:
-        raise SettingsError(
+        raise EngineError(
             f"Beam's job server for {name} cannot be reached at {settings.job_endpoint}: {error}.", fix
         ) from error
     return f"{name}'s job server at {settings.job_endpoint}"
@@ -65,7 +66,7 @@ def _overview(master: str) -> dict[str, str]:
         with urllib.request.urlopen(f"http://{master}/overview", timeout=SECONDS) as answer:
             found: dict[str, str] = json.load(answer)
     except (urllib.error.URLError, OSError, ValueError) as error:
-        raise SettingsError(
+        raise EngineError(
             f"Flink's JobManager cannot be reached at {master}: {error}.", START.format(setting="flink_master")
         ) from error
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,13 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
-
 from components.errors import NodeError, SettingsError
 from components.example_gen import files
 from metadata.connection import BUSY
 from metadata.store import NodeRun, Store
-from pipeline import beam, checks, engines, fingerprint, lock, nodes, progress, stores, worker
+from pipeline import beam, checks, engines, fingerprint, leftovers, lock, nodes, progress, reports, stores, worker
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -69,7 +66,7 @@ def run(
         checks.check(recipe, inputs)
         settled, why = beam.settle(environment.beam, inputs)
         engines.reach(settled)
-        if why:
+        if why is not None:
             view.announce(why)
         return _start_and_watch(recipe, environment, request, view)
 
@@ -129,6 +126,8 @@ def _start_and_watch(recipe: Recipe, environment: Environment, request: worker.R
         process = _start(request_path, temporary)
         try:
             with view:
+                # Now, while the worker loads TensorFlow; at the end the user waits for it.
+                reports.prepare()
                 while not _ended(process):
                     # A server that is away is the worker's trouble; here it costs one look.
                     with suppress(*stores.LOST):
@@ -195,35 +194,17 @@ def _raise_failure(nodes: Mapping[str, NodeRun], run_folder: Path, exit_code: in
     if failed or exit_code:
         log = worker.log_path(run_folder, failed[0]) if failed else run_folder / worker.WORKER_LOG
         what = f"{failed[0]} failed" if failed else f"the pipeline could not be run (exit code {exit_code})"
-        raise NodeError(f"{what}.\n{_last_line(log)}\n\nLog: {log}")
+        raise NodeError(f"{what}.\n{last_line(log)}\n\nLog: {log}")
 
 
-def _last_line(path: Path) -> str:
+def last_line(path: Path) -> str:
+    """What a log ends with."""
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
     return next((line for line in reversed(lines) if line.strip()), "It left no output.")
 
 
 def _sweep(recipe: Recipe, environment: Environment) -> None:
-    """Cancels executions that a killed run left unfinished and removes what they had begun to write."""
-    store = stores.opened(environment)
-    if store is None:
-        return
-    unfinished = [
-        record
-        for run_id in store.run_ids(recipe.name)[:1]
-        for record in store.node_runs(recipe.name, run_id).values()
-        if record.state in {"NEW", "RUNNING"}
-    ]
-    if not unfinished:
-        return
-    writable = stores.writable(environment)
-    executions = writable.get_executions_by_id([record.id for record in unfinished])
-    for execution in executions:
-        execution.last_known_state = mlmd_pb2.Execution.CANCELED
-    writable.put_executions(executions)
-    for record in unfinished:
-        for folder in (environment.pipeline_root / recipe.name / record.node).glob(f"*/{record.id}"):
-            shutil.rmtree(folder)
+    leftovers.sweep(recipe.name, environment)
 
 
 def new_run_id(recipe: Recipe) -> str:

@@ -19,6 +19,9 @@ INFRA_NODE = "InfraValidator"
 PUSHER_NODE = "Pusher"
 """Never cached: what it does depends on what is served."""
 
+BEAM_NODES = ("ExampleGen", "StatisticsGen", "Transform", "Evaluator")
+"""Those whose work is Beam's, wherever the environment has it done."""
+
 NODES = (
     "ExampleGen",
     "StatisticsGen",
@@ -35,10 +38,33 @@ NODES = (
 )
 """In the order of the data flow, as `pipeline.dag.build` chains them."""
 
+UPSTREAM: dict[str, tuple[str, ...]] = {
+    "ExampleGen": (),
+    "StatisticsGen": ("ExampleGen",),
+    "SchemaGen": (),
+    "ExampleValidator": ("StatisticsGen", "SchemaGen"),
+    "DataGate": ("ExampleGen", "SchemaGen", "ExampleValidator"),
+    "Transform": ("ExampleGen", "SchemaGen", "DataGate"),
+    "Trainer": ("ExampleGen", "Transform"),
+    BASELINE_NODE: ("Trainer",),
+    "Evaluator": ("ExampleGen", "Trainer", BASELINE_NODE),
+    TFLITE_NODE: ("Transform", "Trainer", "Evaluator"),
+    INFRA_NODE: ("Trainer", "Evaluator"),
+    PUSHER_NODE: ("Trainer", "Evaluator", TFLITE_NODE, INFRA_NODE),
+}
+"""What each takes from, of a recipe with a curated schema and a TF Lite model; see `graph`."""
+
 
 def of(recipe: Recipe) -> tuple[str, ...]:
     """The nodes of a recipe's pipeline, in the order of the data flow."""
     return tuple(node for node in NODES if node != TFLITE_NODE or recipe.settings.tflite.quantization != "none")
+
+
+def graph(recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """The nodes whose results each node of a recipe's pipeline takes, in the order of the data flow."""
+    present = of(recipe)
+    upstream = UPSTREAM | ({} if recipe.curated_schema else {"SchemaGen": ("StatisticsGen",)})
+    return {node: tuple(found for found in upstream[node] if found in present) for node in present}
 
 
 def check_present(recipe: Recipe, *nodes: str | None) -> None:

@@ -167,14 +167,28 @@ def _size(size: int) -> str:
 
 def _metrics_table(evaluation: dict[str, Any]) -> Table:
     table = _table(f"Evaluation on {evaluation['rows']:,} rows")
-    for heading in ("Metric", "Value", "Bar", "Baseline", ""):
-        table.add_column(heading, header_style="dim", justify="right" if heading in {"Value", "Baseline"} else "left")
+    for heading in ("Metric", "Value", "95 %", "Bar", "Baseline", ""):
+        table.add_column(
+            heading,
+            header_style="dim",
+            style="dim" if heading == "95 %" else "",
+            justify="right" if heading in {"Value", "Baseline"} else "left",
+            # In a narrow terminal names and bars are broken into lines, and no number is cut.
+            no_wrap=heading not in {"Metric", "Bar"},
+            overflow="fold",
+        )
     for metric in evaluation["metrics"]:
         bars = _bars(metric["bar"])
         verdict = Text("passed", style="green") if metric["passed"] else Text("missed", style="bold red")
         baseline = "" if metric["baseline"] is None else _number(metric["baseline"])
-        table.add_row(metric["name"], _number(metric["value"]), bars, baseline, verdict if bars else "")
+        sure = _interval(metric.get("interval"))
+        table.add_row(metric["name"], _number(metric["value"]), sure, bars, baseline, verdict if bars else "")
     return table
+
+
+def _interval(interval: Mapping[str, Any] | None) -> str:
+    """Where a metric's true value likely is; evaluations of older versions do not say."""
+    return f"({interval['low']:.3f}\N{EN DASH}{interval['high']:.3f})" if interval else ""
 
 
 def _bars(bar: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from pipeline.environment import Environment, ServerSettings
 
 Answer = TypeVar("Answer")
 
-LOST = (StoreError, *connections.LOST)
+LOST = (StoreError, connections.UnreachableError, *connections.LOST)
 """What a store raises that is away now and may come back."""
 
 FIXES = (

@@ -16,13 +16,13 @@ VERBS = {"COMPLETE": "ran", "FAILED": "ran (and failed)", "CANCELED": "ran (and 
 MAX_NAMED = 3
 
 
-def explain(store: Store, pipeline: str, node: str) -> str:
-    """One sentence about the latest run of a node.
+def explain(store: Store, pipeline: str, node: str, execution: int | None = None) -> str:
+    """One sentence about a run of a node: the latest, or that of an execution id.
 
     Raises:
         MillraceError: The node has never run.
     """
-    history = store.history(pipeline, node)
+    history = [found for found in store.history(pipeline, node) if execution is None or found.id <= execution]
     if not history:
         raise MillraceError(f"{node} of {pipeline} has not run yet.", f"Run it with `millrace run {pipeline}`.")
     latest, earlier = history[0], history[1:]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from components import processes
-from components.errors import MillraceError
+from components.errors import AnomalyError, MillraceError
 from components.settings import Settings
 from pipeline import deferred_package, fingerprint, recipe, stores
 from pipeline import environment as environments
@@ -74,6 +74,15 @@ def main(request_path: str) -> None:
 
 
 def _run(request: Request) -> None:
+    intermediate = compiled(request)
+    from pipeline import runner
+
+    options = _partial_run(request) if request.from_node or request.to_node else None
+    runner.Runner().run_with_ir(intermediate, run_options=options)
+
+
+def compiled(request: Request) -> Any:
+    """Imports TFX, and compiles what is asked for to TFX's `pipeline_pb2.Pipeline`."""
     # TFX imports Kubernetes' client, and that, where it is installed, a validator of manifests that takes a second.
     sys.modules["kubernetes_validate"] = None  # type: ignore[assignment]
     # Imports every component that TFX has, with what each needs; half a second.
@@ -86,7 +95,7 @@ def _run(request: Request) -> None:
 
     from components.beam_overhead import reduce_overhead
     from metadata.connection import be_patient
-    from pipeline import beam, dag, runner
+    from pipeline import beam, dag
 
     reduce_overhead()
     # TFX logs whole protos at INFO; what a user needs to read starts at WARNING.
@@ -103,8 +112,7 @@ def _run(request: Request) -> None:
     runtime_parameter_utils.substitute_runtime_parameter(
         intermediate, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: request.run_id}
     )
-    options = _partial_run(request) if request.from_node or request.to_node else None
-    runner.Runner().run_with_ir(intermediate, run_options=options)
+    return intermediate
 
 
 def _partial_run(request: Request) -> Any:
@@ -139,7 +147,7 @@ def output_to(path: Path) -> Iterator[None]:
 
 
 def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
-    """A failure as plain data: node, kind of error, message, and the user's own lines in the traceback."""
+    """A failure as plain data: node, kind, message, the user's own lines in the traceback, anomalies of the data."""
     known = isinstance(error, MillraceError)
     message = re.sub(r"\s*\[while running '.*?'\]", "", str(error)).strip()
     return {
@@ -147,7 +155,7 @@ def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
         "kind": type(error).__name__,
         "message": message if known else f"{type(error).__name__}: {message}",
         "lines": _user_lines(error),
-    }
+    } | ({"findings": error.findings} if isinstance(error, AnomalyError) else {})
 
 
 def _user_lines(error: BaseException) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import postgres
 import pytest
@@ -12,6 +13,10 @@ from store_builder import StoreBuilder
 
 from pipeline import environment, local, recipe, source_code, stores, worker
 from pipeline.environment import Environment
+
+if TYPE_CHECKING:
+    from browser import Reader
+    from playwright.sync_api import Browser
 
 PROJECT = Path(__file__).resolve().parent.parent
 MODULES_WITH_ROOT = (environment, local, recipe, source_code, worker)
@@ -133,3 +138,23 @@ def edit(project: Path) -> Callable[[str, str, str], None]:
         (project / path).write_text(text.replace(old, new))
 
     return replace
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A headless browser; a module's own, for Playwright's event loop would be in the way of later asyncio tests."""
+    from browser import started
+
+    with started() as browser:
+        yield browser
+
+
+@pytest.fixture
+def reader(chromium: Browser) -> Iterator[Reader]:
+    """Opens pages, `reader.open(url, width=400, dark=True)`; afterwards none may have had a problem."""
+    from browser import Reader
+
+    opened = Reader(chromium)
+    yield opened
+    opened.close()
+    assert opened.problems == []

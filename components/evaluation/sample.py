@@ -1,18 +1,14 @@
 """A small sample of the candidate's predictions, kept with the evaluation: what serving must answer to those rows.
 
-TFMA's extractors hand every batch through in turn: one more, after the predictions, leaves the sample behind. It is a
-TFRecord of TensorFlow Serving's PredictionLogs, one row each: the request and its answer.
+It is a TFRecord of TensorFlow Serving's PredictionLogs, one row each: the request and its answer.
 """
 
 from __future__ import annotations
 
-import contextvars
 import hashlib
 import heapq
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -20,6 +16,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from components.evaluation.keeping import Keeper
 
 SAMPLE_FILE = "sampled_predictions.tfrecord"
 """The sample, beside TFMA's own files."""
@@ -31,62 +29,16 @@ SIGNATURE = "serving_default"
 Choice = tuple[bytes, bytes, dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Target:
-    """Where a sample goes.
-
-    Attributes:
-        path: The file.
-        rows: How many rows it gets at most.
-    """
-
-    path: str
-    rows: int
-
-
-_target: contextvars.ContextVar[Target | None] = contextvars.ContextVar("target", default=None)
-
-
-@contextmanager
-def sampling(folder: str, rows: int) -> Iterator[None]:
-    """Makes evaluations that are built meanwhile in this thread leave a sample in `folder`; none where `rows` is 0.
-
-    TFX calls `extractors.extractors` with what the evaluation is made of, and with nothing about where it goes.
-    """
-    token = _target.set(Target(os.path.join(folder, SAMPLE_FILE), rows) if rows else None)
-    try:
-        yield
-    finally:
-        _target.reset(token)
-
-
-def target() -> Target | None:
-    """Where the evaluation that is being built leaves a sample; None where it leaves none."""
-    return _target.get()
-
-
-class Sample(beam.PTransform):
-    """Hands batches on as they are, and writes a sample of their rows on the way.
+def keeper(path: str, rows: int, model: str | None) -> Keeper:
+    """Keeps a sample.
 
     Args:
-        target: Where the sample goes.
+        path: The file to write.
+        rows: How many rows it gets at most.
         model: Whose predictions are kept, where there are those of several; see `chosen`.
     """
-
-    def __init__(self, target: Target, model: str | None) -> None:
-        super().__init__()
-        self._target = target
-        self._model = model
-
-    def expand(self, extracts: beam.PCollection) -> beam.PCollection:
-        rows, path, model = self._target.rows, self._target.path, self._model
-        _ = (
-            extracts
-            | "Choose" >> beam.Map(lambda batch: chosen(batch, model, rows))
-            | "ChooseAmongAll" >> beam.CombineGlobally(_smallest, rows).without_defaults()
-            | "Write" >> beam.Map(lambda sample: _write(sample, path))
-        )
-        return extracts
+    merge = beam.CombineFn.from_callable(partial(_smallest, rows=rows))
+    return Keeper(partial(chosen, model=model, rows=rows), merge, partial(_write, path=path))
 
 
 def chosen(batch: Mapping[str, Any], model: str | None, rows: int) -> list[Choice]:

@@ -9,6 +9,12 @@ from components.settings import Settings
 SUMMARY_FILE = "summary.json"
 """What `summary.summarize` found, beside TFMA's own files."""
 
+INSIGHTS_FILE = "insights.json"
+"""What `insights.describe` found, beside it: what a report shows of the model."""
+
+PREDICTIONS_FILE = "predictions.npz"
+"""Label and prediction of each row that was kept, see `kept.Kept`, beside them."""
+
 
 class MetricBar(Settings):
     """What a metric must reach for the model to be pushed; a metric without a bar is only reported.

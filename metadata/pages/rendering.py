@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
@@ -18,6 +19,14 @@ HERE = Path(__file__).parent
 STATIC = HERE / "static"
 STYLE_FILE = "pages.css"
 SCRIPT_FILE = "pages.js"
+THEME_FILE = "theme.js"
+# A mill wheel in its race.
+MARK = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" width="{size}" height="{size}" aria-hidden="true">'
+    '<g fill="none" stroke="{color}" stroke-width="2" stroke-linecap="round">'
+    '<circle cx="12" cy="10" r="7"/><path d="M12 3v14M5 10h14M7 5l10 10M17 5L7 15"/>'
+    '<path d="M2 21q2.5-2.500 5 0t5 0t5 0t5 0"/></g></svg>'
+)
 MILLISECONDS = 1000
 NONE = "-"
 
@@ -70,7 +79,13 @@ def templates() -> jinja2.Environment:
         auto_reload=False,
     )
     made.filters |= {"number": number, "count": count, "seconds": seconds, "time": local_time, "share": share}
-    made.globals |= {"static": _static, "chart_json": chart_json}
+    made.filters |= {"bytes": size, "plain": plain}
+    made.globals |= {
+        "static": _static,
+        "chart_json": chart_json,
+        "mark": Markup(MARK.format(size=22, color="currentColor")),  # noqa: S704 (our own text)
+        "favicon": "data:image/svg+xml," + quote(MARK.format(size=24, color="#2f6fb0")),
+    }
     return made
 
 
@@ -122,6 +137,21 @@ def share(value: float | None) -> str:
     if value is None:
         return NONE
     return f"{value:.1%}" if value >= 0.001 or value == 0 else f"{value:.2%}"
+
+
+def size(value: int) -> str:
+    """A number of bytes."""
+    shown, units = float(value), ["bytes", "kB", "MB", "GB", "TB"]
+    while shown >= 1000 and len(units) > 1:
+        shown, units = shown / 1000, units[1:]
+    return f"{shown:.0f} {units[0]}" if units[0] == "bytes" else f"{shown:.1f} {units[0]}"
+
+
+def plain(value: Any) -> str:
+    """A setting or a property as text; a dash for None."""
+    if value is None:
+        return NONE
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 @cache

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
+from metadata import differences
+from metadata.contents import evaluation as evaluations
+from metadata.contents import training
+from metadata.fingerprints import Fingerprint
+from metadata.pages.rendering import Links
 from metadata.queries import Queries
 from metadata.records import ArtifactRecord, NodeRun, RunRecord
 
@@ -19,12 +25,16 @@ class Surroundings:
         log_folder: The run's folder of logs.
         commands: What a reader may want to do next: a heading and a command line each.
         recipe_text: The README of the recipe, or an empty text.
+        served: What became of the pushed model since, as a sentence; empty where nothing was pushed or withdrawn.
+        links: Where the things that the page names can be looked at.
     """
 
     graph: Mapping[str, tuple[str, ...]]
     log_folder: Path | None = None
     commands: tuple[tuple[str, str], ...] = ()
     recipe_text: str = ""
+    served: str = ""
+    links: Links = field(default_factory=Links)
 
 
 @dataclass(frozen=True)
@@ -63,8 +73,57 @@ class Source:
         path = None if artifact is None else Path(artifact.uri, file)
         return path if path is not None and path.exists() else None
 
+    def folder(self, node: str, name: str) -> Path | None:
+        """Where such an artifact lies or lay; None where there is none."""
+        artifact = self.artifact(node, name)
+        return None if artifact is None else Path(artifact.uri)
+
+    @cached_property
+    def fingerprints(self) -> dict[str, Fingerprint]:
+        """What each node's result rests on, also where it was cached or taken over."""
+        by_execution = {node.id: self.outputs.get(node.node, {}) for node in self.run.nodes}
+        return differences.fingerprints(self.store, self.run, by_execution)
+
+    @cached_property
+    def previous(self) -> Source | None:
+        """The run of the same pipeline before this one, or None."""
+        found = self.store.runs(self.run.pipeline, limit=1, before=self.run.number)
+        return Source.of(self.store, found[0]) if found else None
+
+    @cached_property
+    def evaluation(self) -> evaluations.Summary | None:
+        """What the Evaluator found; None where it did not run to its end.
+
+        Raises:
+            ContentError: Its file is missing or broken.
+        """
+        folder = self.folder("Evaluator", "evaluation")
+        return None if folder is None else evaluations.summary(folder)
+
+    @cached_property
+    def insights(self) -> evaluations.Insights | None:
+        """A closer look at the model; None where the Evaluator left none.
+
+        Raises:
+            ContentError: Its file is broken.
+        """
+        folder = self.folder("Evaluator", "evaluation")
+        return None if folder is None else evaluations.insights(folder)
+
+    @cached_property
+    def card(self) -> training.Card | None:
+        """The card of the model; None where the Trainer did not come to its end.
+
+        Raises:
+            ContentError: It is missing or broken.
+        """
+        folder = self.folder("Trainer", "model")
+        return None if folder is None else training.card(folder)
+
     def before(self, node: str) -> Source | None:
         """The latest earlier run of the same pipeline in which this node succeeded."""
+        if self.previous is not None and node in self.previous.outputs:
+            return self.previous
         earlier = self.store.runs(self.run.pipeline, before=self.run.number)
         found = next((run for run in earlier if any(n.node == node and n.succeeded for n in run.nodes)), None)
         return None if found is None else Source.of(self.store, found)

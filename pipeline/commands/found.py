@@ -107,13 +107,6 @@ def local_time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / MILLISECONDS).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def iso_time(milliseconds: int | None) -> str | None:
-    """Milliseconds since 1970 in ISO 8601, local time with its offset."""
-    return (
-        None if milliseconds is None else datetime.fromtimestamp(milliseconds / MILLISECONDS).astimezone().isoformat()
-    )
-
-
 def table(title: str, headings: Sequence[str], right: Sequence[str] = ()) -> Table:
     """An empty table in the style of all commands."""
     made = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))

@@ -44,11 +44,16 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return command(*args, **kwargs)
         except MillraceError as error:
-            click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-            click.echo(str(error), err=True)
+            tell(error)
             sys.exit(EXIT_SETTINGS if isinstance(error, SettingsError) else EXIT_ERROR)
 
     return wrapped
+
+
+def tell(error: MillraceError) -> None:
+    """Prints an error."""
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(str(error), err=True)
 
 
 def environment_words(name: str) -> list[str]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from typing import Any
-
 import click
 from rich.markup import escape
 from rich.tree import Tree
@@ -13,12 +9,10 @@ from rich.tree import Tree
 from metadata import lineage as lineages
 from metadata.lineage import Lineage, Step
 from metadata.records import ArtifactRecord
+from metadata.values import DIGEST_DIGITS, fingerprint_of, lineage_values
 from pipeline import outcome
 from pipeline.commands import found
 from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
-from pipeline.fingerprint import PROPERTY, Fingerprint
-
-SHOWN_DIGITS = 16
 
 
 @click.command()
@@ -35,7 +29,7 @@ def lineage(artifact: str, down: bool, as_json: bool, environment_name: str) -> 
     if traced is None:
         return
     if as_json:
-        found.print_json(_values(traced))
+        found.print_json(lineage_values(traced))
         return
     tree = Tree(_name(traced.artifacts[start]))
     _grow(tree, traced, start, {start})
@@ -65,47 +59,11 @@ def _name(artifact: ArtifactRecord) -> str:
     return escape(f"{artifact.type} {artifact.id}  {outcome.shown(artifact.uri)}")
 
 
-def _fingerprint(step: Step) -> Fingerprint | None:
-    text = step.node_run.properties.get(PROPERTY)
-    return Fingerprint.from_json(text) if text else None
-
-
-def code_digest(fingerprint: Fingerprint) -> str:
-    """One digest for all the code that a node run used."""
-    return hashlib.sha256(json.dumps(fingerprint.code, sort_keys=True).encode()).hexdigest()[:SHOWN_DIGITS]
-
-
 def _made_with(step: Step) -> list[str]:
-    made = _fingerprint(step)
+    made = fingerprint_of(step.node_run)
     if made is None:
         return []
-    code = [f"code {code_digest(made)} ({len(made.code)} files)"] if made.code else []
+    code = [f"code {made.code_digest} ({len(made.code)} files)"] if made.code else []
     packages = [", ".join(f"{name} {version}" for name, version in made.packages.items())] if made.packages else []
-    files = [f"file {path}  {digest[:SHOWN_DIGITS]}" for path, digest in made.files.items()]
+    files = [f"file {path}  {digest[:DIGEST_DIGITS]}" for path, digest in made.files.items()]
     return [*code, *packages, *files]
-
-
-def _values(traced: Lineage) -> dict[str, Any]:
-    return {
-        "start": traced.start,
-        "direction": traced.direction,
-        "whole": traced.whole,
-        "artifacts": [
-            {"id": a.id, "type": a.type, "uri": a.uri, "properties": a.properties} for a in traced.artifacts.values()
-        ],
-        "steps": [_step_values(step) for step in traced.steps.values()],
-    }
-
-
-def _step_values(step: Step) -> dict[str, Any]:
-    made = _fingerprint(step)
-    return {
-        "execution": step.node_run.id,
-        "run": step.place.run,
-        "node": step.place.node,
-        "inputs": step.inputs,
-        "outputs": step.outputs,
-        "code_digest": code_digest(made) if made else None,
-        "packages": made.packages if made else {},
-        "files": made.files if made else {},
-    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import time
-from typing import Any
 
 import click
 from rich.console import Console
@@ -13,7 +12,8 @@ from rich.text import Text
 from components.errors import MillraceError
 from metadata.connection import BUSY
 from metadata.queries import PAGE, Queries
-from metadata.records import QUIET_NODES, STATE_WORDS, MadeArtifact, NodeRun, RunRecord
+from metadata.records import NodeRun, RunRecord
+from metadata.values import STATES, artifact_values, node_values, run_values
 from pipeline import environment as environments
 from pipeline import lock, nodes, outcome, progress, stores
 from pipeline.commands import found
@@ -21,7 +21,6 @@ from pipeline.commands.found import JSON_OPTION
 from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
 
 SECONDS_BETWEEN_LOOKS = 1.0
-STATES = STATE_WORDS | {"NEW": "starting"}
 STYLES = progress.STYLES | {"starting": "dim"}
 LIMIT_OPTION = click.option(
     "--limit", type=click.IntRange(min=1), default=PAGE, show_default=True, help="At most so many."
@@ -62,23 +61,6 @@ def runs(recipe_name: str | None, limit: int, as_json: bool, environment_name: s
             )
 
 
-def run_values(run: RunRecord) -> dict[str, Any]:
-    """A run as JSON; nodes that do no work of their own are not counted."""
-    counted = [node for node in run.nodes if node.node not in QUIET_NODES]
-    return {
-        "run": run.id,
-        "recipe": run.pipeline,
-        "state": STATES[run.state],
-        "started": found.iso_time(run.started),
-        "ended": found.iso_time(run.ended),
-        "seconds": None if run.ended is None else (run.ended - run.started) / found.MILLISECONDS,
-        "ran": sum(node.state == "COMPLETE" for node in counted),
-        "cached": sum(node.state == "CACHED" for node in counted),
-        "failed": sum(node.state == "FAILED" for node in counted),
-        "pushed_version": run.pushed_version,
-    }
-
-
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False, shell_complete=found.complete_runs)
 @click.option("--follow", is_flag=True, help="Go on until the run ends.")
@@ -96,7 +78,7 @@ def status(run_id: str | None, follow: bool, as_json: bool, environment_name: st
             time.sleep(SECONDS_BETWEEN_LOOKS)
             run = _again(environment_name, run)
     if as_json:
-        found.print_json(run_values(run) | {"nodes": [_node_values(node) for node in run.nodes]})
+        found.print_json(run_values(run) | {"nodes": [node_values(node) for node in run.nodes]})
         return
     state = STATES[run.state]
     made = found.table(f"{run.id}: {state}", ("Node", "State", "Time", "Started"), right=("Time",))
@@ -125,7 +107,7 @@ def _goes_on(environment_name: str, run: RunRecord) -> bool:
         return True
     environment = environments.load(environment_name)
     newest = stores.patiently(environment, lambda: found.opened(environment_name).run_ids(run.pipeline)[:1])
-    return newest == [run.id] and lock.is_held(run.pipeline, environment)
+    return newest == [run.id] and lock.is_held(run.pipeline, environment, environment.log_root / run.id)
 
 
 def _again(environment_name: str, run: RunRecord) -> RunRecord:
@@ -142,18 +124,6 @@ def _again(environment_name: str, run: RunRecord) -> RunRecord:
 def _ordered(run: RunRecord) -> list[NodeRun]:
     order = {name: index for index, name in enumerate(nodes.NODES)}
     return sorted(run.nodes, key=lambda node: order.get(node.node, len(order)))
-
-
-def _node_values(node: NodeRun) -> dict[str, Any]:
-    ended = None if node.state in {"NEW", "RUNNING"} else node.updated
-    return {
-        "node": node.node,
-        "execution": node.id,
-        "state": progress.state_of(node),
-        "started": found.iso_time(node.started),
-        "ended": found.iso_time(ended),
-        "seconds": None if ended is None else node.seconds,
-    }
 
 
 @click.command()
@@ -186,19 +156,3 @@ def _check_type(store: Queries, type_name: str | None) -> None:
         near = difflib.get_close_matches(type_name.lower(), by_lower, n=1)
         hint = f"Did you mean {by_lower[near[0]]}?" if near else f"There are: {', '.join(known)}."
         raise MillraceError(f"no artifacts of type {type_name!r}. {hint}")
-
-
-def artifact_values(made: MadeArtifact) -> dict[str, Any]:
-    """An artifact as JSON."""
-    record, place = made.artifact, made.place
-    return {
-        "id": record.id,
-        "type": record.type,
-        "uri": record.uri,
-        "state": record.state,
-        "created": found.iso_time(record.created),
-        "execution": made.execution,
-        "run": place.run if place else None,
-        "node": place.node if place else None,
-        "properties": record.properties,
-    }

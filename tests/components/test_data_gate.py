@@ -163,7 +163,14 @@ def test_bad_data_stop_the_run_with_every_anomaly(gate: Gate, tmp_path: Path) ->
         "`--set gate.on_anomaly=warn` lets this run go on."
     )
     [file] = tmp_path.glob(f"artifacts/GateVerdict-*/{data_gate.VERDICT_FILE}")
-    assert len(json.loads(file.read_text())) == 3
+    findings = json.loads(file.read_text())
+    shown = {"company": "Blue", "payment": "Coin", "hour": "24", "fare": "2.5", "miles": "1"}
+    assert [(finding["feature"], finding["rows"]) for finding in findings] == [
+        ("hour", [{"row": 1, "values": shown}]),
+        ("payment", [{"row": 1, "values": shown}]),
+        ("company", [{"row": 0, "values": {**shown, "company": None, "payment": "Cash", "hour": "3"}}]),
+    ]
+    assert caught.value.findings == findings
 
 
 def test_bad_data_are_noted_where_a_recipe_only_warns(gate: Gate, caplog: pytest.LogCaptureFixture) -> None:

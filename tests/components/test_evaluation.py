@@ -6,16 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
+from evaluation_rows import kept_of
 from tensorflow_model_analysis.proto import metrics_for_slice_pb2, validation_result_pb2
 
-from components.evaluation import summary
+from components.evaluation import intervals, kept, summary
 from components.evaluation.component import eval_config
+from components.evaluation.kept import Kept
 from components.evaluation.settings import EvaluatorSettings, MetricBar
 
 OVERALL = tfma.SlicingSpec()
+NO_ROWS = kept.unknown(0)
+UNSURE = {"AUC": None, "Recall": None}
 
 
 def settings(metrics: dict[str, Any], **others: Any) -> EvaluatorSettings:
@@ -109,7 +114,11 @@ class Output:
         self._metrics.append(record.SerializeToString())
 
     def read(
-        self, how: EvaluatorSettings, ok: bool = True, failures: tuple[tuple[dict[str, str], str], ...] = ()
+        self,
+        how: EvaluatorSettings,
+        ok: bool = True,
+        failures: tuple[tuple[dict[str, str], str], ...] = (),
+        rows: Kept = NO_ROWS,
     ) -> Any:
         """Writes everything and reads its summary."""
         validation = validation_result_pb2.ValidationResult(validation_ok=ok)
@@ -119,7 +128,7 @@ class Output:
             of_slice.failures.add().metric_key.name = name
         self._write("metrics", self._metrics)
         self._write("validations", [validation.SerializeToString()])
-        return summary.summarize(str(self.folder), how)
+        return summary.summarize(str(self.folder), how, rows)
 
     def _write(self, name: str, records: list[bytes]) -> None:
         with tf.io.TFRecordWriter(str(self.folder / f"{name}-00000-of-00001.tfrecord")) as writer:
@@ -174,9 +183,9 @@ def test_slices_come_largest_first_without_the_small_ones(output: Output) -> Non
     output.add({"hour": "3"}, example_count=10.0, AUC=float("nan"), Recall=0.5)
     output.add({"hour": "3", "company": "B"}, example_count=11.0, AUC=0.75, Recall=0.5)
     assert output.read(TWO)["slices"] == [
-        {"slice": "hour=3 and company=B", "rows": 11, "metrics": {"AUC": 0.75, "Recall": 0.5}},
-        {"slice": "hour=1", "rows": 10, "metrics": {"AUC": 0.5, "Recall": 0.25}},
-        {"slice": "hour=3", "rows": 10, "metrics": {"AUC": None, "Recall": 0.5}},
+        {"slice": "hour=3 and company=B", "rows": 11, "metrics": {"AUC": 0.75, "Recall": 0.5}, "intervals": UNSURE},
+        {"slice": "hour=1", "rows": 10, "metrics": {"AUC": 0.5, "Recall": 0.25}, "intervals": UNSURE},
+        {"slice": "hour=3", "rows": 10, "metrics": {"AUC": None, "Recall": 0.5}, "intervals": UNSURE},
     ]
 
 
@@ -184,4 +193,24 @@ def test_the_summary_is_strict_json_even_where_a_metric_is_undefined(output: Out
     output.add({}, example_count=10.0, AUC=float("nan"), Recall=float("inf"))
     found = output.read(TWO, ok=False, failures=(({}, "AUC"),))
     assert [metric["value"] for metric in found["metrics"]] == [None, None]
+    json.dumps(found, allow_nan=False)
+
+
+def test_metrics_and_slices_come_with_their_intervals(output: Output) -> None:
+    labels, scores, worse = [1, 1, 1, 0, 0, 1], [0.9, 0.6, 0.4, 0.5, 0.1, 0.7], [0.9, 0.3, 0.4, 0.5, 0.1, 0.6]
+    hours = np.array([[b"1"], [b"1"], [b"1"], [b"1"], [b"2"], [b"2"]], object)
+    rows = kept_of(labels, scores, baseline=worse, features={"hour": hours})
+    output.add({}, model="candidate", example_count=6.0, AUC=0.875, Recall=0.75, Rouge=0.5)
+    output.add({}, model="baseline", example_count=6.0, AUC=0.75, Recall=0.5)
+    output.add({"hour": "1"}, model="candidate", example_count=4.0, AUC=0.5, Recall=2 / 3, Rouge=0.5)
+    how = settings({"AUC": {"lower_bound": 0.5}, "Recall": {}, "Rouge": {}}, slices=["hour"], min_slice_rows=3)
+    found = output.read(how, rows=rows)
+    auc, recall, rouge = found["metrics"]
+    assert recall["interval"] == intervals.wilson(3, 4)
+    assert (auc["interval"]["method"], auc["interval"]["high"]) == ("DeLong", 1.0)
+    assert (auc["difference"]["value"], auc["difference"]["method"]) == (0.125, "paired DeLong")
+    # Of four positive rows some draws have none.
+    assert recall["difference"] is None
+    assert (rouge["interval"], rouge["difference"]) == (None, None)
+    assert found["slices"][0]["intervals"] == {"AUC": None, "Recall": intervals.wilson(2, 3), "Rouge": None}
     json.dumps(found, allow_nan=False)

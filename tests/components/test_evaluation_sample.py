@@ -14,7 +14,7 @@ import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.proto import config_pb2
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from components.evaluation import extractors, sample
+from components.evaluation import destination, extractors, keeping, sample
 from serving import records
 
 ROWS = [f"row {number}".encode() for number in range(10)]
@@ -32,11 +32,8 @@ def same(scores: Any) -> Any:
 
 def kept(batches: list[dict[str, Any]], model: str | None, folder: Path) -> list[tuple[bytes, dict[str, Any]]]:
     """The sample as rows and answers, after Beam."""
-    with sample.sampling(str(folder), 3):
-        target = sample.target()
-    assert target is not None
     with beam.Pipeline() as pipeline:
-        _ = pipeline | beam.Create(batches) | sample.Sample(target, model)
+        _ = pipeline | beam.Create(batches) | keeping.Keep([sample.keeper(str(folder / sample.SAMPLE_FILE), 3, model)])
     logs = [log.predict_log for log in map(PredictionLog.FromString, records.read(folder / sample.SAMPLE_FILE))]
     assert {log.request.model_spec.signature_name for log in logs} == {"serving_default"}
     return [
@@ -66,17 +63,18 @@ def test_texts_are_kept(tmp_path: Path) -> None:
     assert [outputs["label"].tolist() for _, outputs in found] == [[b"x"]] * 3
 
 
-@pytest.mark.parametrize(("rows", "sampled"), [(0, False), (2, True)])
+@pytest.mark.parametrize(("rows", "kept_things"), [(0, 1), (2, 2)])
 def test_tfma_s_extractors_get_one_more_before_the_batches_are_taken_apart(
-    monkeypatch: pytest.MonkeyPatch, rows: int, sampled: bool
+    monkeypatch: pytest.MonkeyPatch, rows: int, kept_things: int
 ) -> None:
     names = ["ExtractPredictions", "ExtractUnbatchedInputs", "ExtractSliceKeys"]
     assert names[1] == extractors.unbatch_extractor.UNBATCH_EXTRACTOR_STAGE_NAME
     own = [tfma.extractors.Extractor(stage_name=name, ptransform=beam.Map(same)) for name in names]
     monkeypatch.setattr(extractors.model_eval_lib, "default_extractors", lambda **_options: list(own))
-    with sample.sampling("folder", rows):
-        found = extractors.extractors(None, config_pb2.EvalConfig(model_specs=[config_pb2.ModelSpec()]), None)
-    assert ("SamplePredictions" in [extractor.stage_name for extractor in found]) == sampled
-    if sampled:
-        assert found[1].stage_name == "SamplePredictions"
-    assert sample.target() is None
+    config = config_pb2.EvalConfig(model_specs=[config_pb2.ModelSpec()])
+    assert [extractor.stage_name for extractor in extractors.extractors(None, config, None)] == names
+    with destination.leaving("folder", rows):
+        found = extractors.extractors(None, config, None)
+    assert [extractor.stage_name for extractor in found] == [names[0], extractors.STAGE, *names[1:]]
+    assert len(found[1].ptransform._keepers) == kept_things
+    assert destination.current() is None

@@ -61,6 +61,15 @@ def test_a_column_without_any_value_is_missing_in_every_row(statistics: Callable
     assert getattr(empty, kind).common_stats.num_missing == 60
 
 
+def test_lengths_of_texts_are_counted(statistics: Callable[[], dict[str, Any]]) -> None:
+    features = by_name(statistics()["train"])
+    [lengths] = features["company"].custom_stats
+    assert lengths.name == "string_lengths"
+    assert [(b.low_value, b.high_value, b.sample_count) for b in lengths.histogram.buckets] == [(4, 5, 40)]
+    assert not features["fare"].custom_stats
+    assert not features["empty"].custom_stats
+
+
 def test_large_splits_give_the_same_statistics(
     statistics: Callable[[], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +90,7 @@ def _comparable(feature: Any) -> dict[str, Any]:
     found = {"type": feature.type, "missing": common.num_missing, "values": common.tot_num_values}
     if feature.WhichOneof("stats") == "num_stats":
         return {**found, "range": (stats.min, stats.max), "mean": pytest.approx(stats.mean), "zeros": stats.num_zeros}
+    found["lengths"] = [str(statistic) for statistic in feature.custom_stats]
     return {**found, "unique": stats.unique, "top": [(top.value, top.frequency) for top in stats.top_values]}
 
 

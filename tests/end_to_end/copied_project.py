@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from metadata.store import NodeRun, Store
 
@@ -116,3 +117,10 @@ class Project:
         folder = self.store.outputs(record.id)["evaluation"][0].uri
         summary = json.loads(Path(folder, "summary.json").read_text(encoding="utf-8"))
         return {metric["name"]: metric["value"] for metric in summary["metrics"]}
+
+    def insights(self, recipe: str) -> dict[str, Any]:
+        """What the newest evaluation of a recipe says about its model."""
+        folders = (self.folder / "artifacts" / "pipelines" / recipe / "Evaluator" / "evaluation").iterdir()
+        newest = max(folders, key=lambda folder: int(folder.name))
+        found: dict[str, Any] = json.loads((newest / "insights.json").read_text(encoding="utf-8"))
+        return found

@@ -57,6 +57,13 @@ def test_digits_then_a_folder_of_ones_own(project: Project) -> None:
     assert "Evaluation on 573 rows" in finished.output
     assert any(line.startswith("class=9") for line in finished.output.splitlines())
 
+    insights = project.insights("cifar10")
+    assert (insights["task"], insights["rows_kept"]) == ("multiclass", 573)
+    assert insights["classes"] == [str(digit) for digit in range(10)]
+    worst = insights["worst"][0]
+    assert worst["features"]["image"][0]["image"].startswith("data:image/png;base64,")
+    assert worst["label"] == worst["features"]["class"][0]
+
     digits = load_digits()
     answers = predicted(newest_model(project), [png(image * 255 // 16) for image in digits.images[:100]])
     assert answers["probabilities"].shape == (100, 10)
@@ -95,6 +102,7 @@ def _a_folder_of_ones_own(project: Project) -> None:
     assert finished.code == 0, finished.output + finished.errors
     labels = newest_model(project) / "assets.extra" / "labels.txt"
     assert labels.read_text(encoding="utf-8") == "above\nbelow\n"
+    assert project.insights("cifar10")["confusion"]["labels"] == ["above", "below"]
     above = np.concatenate([np.full((6, 12, 3), 200), np.full((6, 12, 3), 30)])
     answers = predicted(newest_model(project), [png(above), png(above[::-1])])
     assert answers["class_ids"].tolist() == [0, 1]

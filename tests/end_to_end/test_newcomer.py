@@ -44,10 +44,23 @@ def test_from_clone_to_changed_pipeline(project: Project) -> None:
     model = project.folder / "artifacts" / "serving" / "taxi" / project.pushed_versions()[0]
     assert f"Pushed to  {model.relative_to(project.folder)}\n" in first.output
 
+    _the_evaluation_says_how_sure_it_is(project, first.output)
     _raw_examples_are_scored(model)
     _nothing_changed_runs_nothing(project)
     _a_setting_of_the_trainer_retrains_only(project)
     _a_bar_reevaluates_only_and_refuses_the_model(project)
+
+
+def _the_evaluation_says_how_sure_it_is(project: Project, output: str) -> None:
+    [auc] = [line.split() for line in output.splitlines() if line.startswith("AUC ")]
+    low, high = map(float, auc[2].strip("()").split("\N{EN DASH}"))
+    assert 0.93 < low < float(auc[1]) < high < 0.96
+    insights = project.insights("taxi")
+    assert (insights["task"], insights["rows"], insights["rows_kept"]) == ("binary", 4966, 4966)
+    assert sum(map(sum, insights["confusion"]["counts"])) == 4966
+    assert insights["calibration_error"] < 0.05
+    # Who is surely no tipper: cash tips are not recorded, so that the few that are come as a surprise.
+    assert insights["worst"][0]["features"]["payment_type"] == ["Cash"]
 
 
 def _raw_examples_are_scored(model: Path) -> None:

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from store_builder import StoreBuilder
 
 from components.errors import AnomalyError, DataError, NodeError
-from pipeline import cli, local, recipe
+from pipeline import cli, local, progress, recipe, stores
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT
 from serving import main as server
@@ -140,7 +140,7 @@ def test_only_nodes_of_the_recipes_pipeline_are_shown(
     def view(_console: object, _title: str, nodes: Sequence[str]) -> None:
         shown.extend(nodes)
 
-    monkeypatch.setattr(cli.progress, "View", view)
+    monkeypatch.setattr(progress, "View", view)
     monkeypatch.setattr(local, "run", lambda *_arguments: local.Run("small-7", {}, new=False))
     assert millrace("run", "small", *words).exit_code == 0
     assert ("TFLite" in shown, "Pusher" in shown) == (listed, True)
@@ -194,11 +194,11 @@ def test_anomalies_may_be_right_and_the_schema_behind(millrace: Millrace, ends_w
 
 
 def test_a_column_that_is_gone_points_to_the_schema_where_there_are_runs_to_compare_with(
-    millrace: Millrace, places: Environment, ends_with: Callable[[object], None]
+    millrace: Millrace, builder: StoreBuilder, ends_with: Callable[[object], None]
 ) -> None:
     ends_with(AnomalyError("data.csv lacks columns.", "Add them."))
     assert millrace("run", "small").stderr == "error: data.csv lacks columns.\nAdd them.\n"
-    StoreBuilder(places.metadata_path, places.pipeline_root).run("small-1")
+    builder.run("small-1")
     fix, see = millrace("run", "small").stderr.splitlines()[1:]
     assert fix == "Add them."
     assert see.startswith("See what would have to change:  ")
@@ -212,7 +212,7 @@ def test_anomalies_that_were_let_pass_point_to_the_schema(
 ) -> None:
     builder.run("small-7")
     builder.node("DataGate", outputs={"verdict": builder.artifact("GateVerdict", num_anomalies=2)})
-    store = cli.Store.open_sqlite(places.metadata_path)
+    store = stores.opened(places)
     assert store is not None
     ends_with(local.Run("small-7", store.node_runs("small", "small-7"), new=True))
     output = millrace("run", "small").stdout.splitlines()
@@ -230,7 +230,11 @@ def test_another_error_ends_with_1(millrace: Millrace, ends_with: Callable[[obje
 def test_an_up_to_date_run_ends_with_0(millrace: Millrace, ends_with: Callable[[object], None]) -> None:
     ends_with(local.Run("small-7", {}, new=False))
     result = millrace("run", "small")
-    assert (result.exit_code, result.stdout) == (0, "Up to date: nothing changed since run small-7.\n")
+    first, report = result.stdout.splitlines()
+    assert (result.exit_code, first) == (0, "Up to date: nothing changed since run small-7.")
+    # It left none, so the line says how to make it.
+    assert report.startswith("Report     ")
+    assert report.endswith("millrace report small-7")
 
 
 def evaluated(places: Environment, blessed: bool, pushed_to: Path | None) -> local.Run:

@@ -16,20 +16,6 @@ from pipeline.environment import Environment
 from pipeline.fingerprint import Fingerprint
 from pipeline.recipe import PROJECT_ROOT
 
-UPSTREAM = {
-    "ExampleGen": set(),
-    "StatisticsGen": {"ExampleGen"},
-    "SchemaGen": set(),
-    "ExampleValidator": {"StatisticsGen", "SchemaGen"},
-    "DataGate": {"ExampleGen", "SchemaGen", "ExampleValidator"},
-    "Transform": {"ExampleGen", "SchemaGen", "DataGate"},
-    "Trainer": {"ExampleGen", "Transform"},
-    "BaselineModel": {"Trainer"},
-    "Evaluator": {"ExampleGen", "Trainer", "BaselineModel"},
-    "InfraValidator": {"Trainer", "Evaluator"},
-    "Pusher": {"Trainer", "Evaluator", "InfraValidator"},
-}
-
 Compiled = tuple[Any, dict[str, Fingerprint]]
 
 
@@ -76,19 +62,34 @@ def test_the_nodes_are_those_that_users_can_name_in_the_same_order(
     assert found == [node for node in nodes.NODES if node not in absent] == list(nodes.of(taxi))
 
 
-def test_every_node_comes_after_those_it_needs(taxi: Compiled) -> None:
-    found = by_id(taxi)
-    assert {node: set(found[node].upstream_nodes) for node in found} == UPSTREAM
-    for node, needed in UPSTREAM.items():
+def upstream(taxi: Compiled) -> dict[str, set[str]]:
+    return {node: set(found.upstream_nodes) for node, found in by_id(taxi).items()}
+
+
+def drawn(*overrides: str) -> dict[str, set[str]]:
+    """The graph that a run's page draws without TFX."""
+    return {node: set(found) for node, found in nodes.graph(recipe.load("taxi", overrides)).items()}
+
+
+def test_every_node_comes_after_those_it_needs_and_the_drawn_graph_is_the_real_one(taxi: Compiled) -> None:
+    assert upstream(taxi) == drawn()
+    for node, needed in drawn().items():
         assert all(nodes.NODES.index(other) < nodes.NODES.index(node) for other in needed)
+
+
+def test_a_schema_that_is_not_curated_comes_from_the_statistics(
+    places: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipe.Recipe, "curated_schema", None)
+    assert upstream(compiled(places)) == drawn()
+    assert drawn()["SchemaGen"] == {"StatisticsGen"}
 
 
 def test_a_tf_lite_model_is_made_of_the_blessed_model_and_pushed_with_it(places_of_module: Environment) -> None:
     taxi = compiled(places_of_module, TFLITE, "tflite.representative_rows=9")
     found = by_id(taxi)
-    expected = UPSTREAM | {"TFLite": {"Transform", "Trainer", "Evaluator"}}
-    expected["Pusher"] = {"Trainer", "Evaluator", "TFLite", "InfraValidator"}
-    assert {node: set(found[node].upstream_nodes) for node in found} == expected
+    assert upstream(taxi) == drawn(TFLITE)
+    assert "TFLite" in drawn(TFLITE)["Pusher"]
     assert set(found["TFLite"].inputs.inputs) == {"model", "model_blessing", "transformed_examples", "transform_graph"}
     made = properties(found["TFLite"])
     assert (made["name"], made["label"]) == ("taxi", "big_tip")

@@ -221,6 +221,26 @@ def test_unknown_ids_name_the_nearest_right_one(env: str, store: dict[str, int])
     )
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_diff_writes_a_page_of_both_runs(
+    env: str, store: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("both.html") if named else Path("diff-small-1-small-2.html")
+    words = ["--html", str(path)] if named else ["--html"]
+    assert said(env, "diff", "small-1", "small-2", *words) == f"Written    {path}\n"
+    page = path.read_text()
+    assert "trainer.rate" in page
+    assert "digest2" in page
+    assert "The two runs do not both have statistics of a train split." in page
+
+
+def test_diff_says_where_a_page_cannot_be_written(env: str, store: dict[str, int], tmp_path: Path) -> None:
+    path = tmp_path / "none" / "both.html"
+    output = said(env, "diff", "small-1", "small-2", "--html", str(path), code=1)
+    assert f"the page cannot be written to {path}: No such file or directory." in output
+
+
 @pytest.mark.parametrize("words", [["runs"], ["status"], ["artifacts"], ["lineage", "1"], ["diff", "a", "b"]])
 def test_before_the_first_run_they_name_the_command_that_makes_the_store(env: str, words: list[str]) -> None:
     output = said(env, *words, code=1)

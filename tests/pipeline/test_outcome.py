@@ -54,20 +54,29 @@ def test_metrics_are_shown_against_their_bars() -> None:
     result = Result(
         evaluation(
             metric("AUC", 0.94321, baseline=0.94, lower_bound=0.9, max_loss=0.01),
-            metric("Calibration", 1.01, lower_bound=0.9, upper_bound=1.1),
-            metric("Recall", 0.5),
+            metric("Calibration", 1.01, lower_bound=0.9, upper_bound=1.1) | {"interval": None},
+            metric("Recall", 0.5) | {"interval": {"low": 0.43251, "high": 0.5675, "level": 0.95, "method": "Wilson"}},
         ),
         Path("/serving/taxi/17"),
     )
     assert result.good_enough
     assert cells(result) == [
         ["Evaluation on 4,967 rows"],
-        ["Metric", "Value", "Bar", "Baseline"],
+        ["Metric", "Value", "95 %", "Bar", "Baseline"],
         ["AUC", "0.9432", "≥ 0.9, loses ≤ 0.01", "0.9400", "passed"],
         ["Calibration", "1.0100", "≥ 0.9, ≤ 1.1", "passed"],
-        ["Recall", "0.5000"],
+        ["Recall", "0.5000", "(0.433\N{EN DASH}0.568)"],
         ["Pushed to", "/serving/taxi/17"],
     ]
+
+
+def test_in_a_narrow_terminal_no_number_is_cut() -> None:
+    sure = {"interval": {"low": 0.98736, "high": 0.99904, "level": 0.95, "method": "Wilson"}}
+    bars = {"lower_bound": 0.985, "max_loss": 0.01, "baseline": 0.99652}
+    file = io.StringIO()
+    shown = Result(evaluation(metric("SparseTopKCategoricalAccuracy", 0.99651, **bars) | sure), None)
+    outcome.show(Console(file=file, width=80), shown)
+    assert all(text in file.getvalue() for text in ("0.9965", "(0.987\N{EN DASH}0.999)", "passed"))
 
 
 def test_a_missed_bar_is_shown_and_the_model_is_not_pushed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from components.errors import DataError
+from components.errors import AnomalyError, DataError
 from pipeline import worker
 from pipeline.recipe import PROJECT_ROOT
 from pipeline.worker import Request
@@ -101,6 +102,18 @@ def test_an_error_of_ours_is_told_in_its_own_words() -> None:
         "kind": "DataError",
         "message": "The file is empty.\nFill it.",
         "lines": [],
+    }
+
+
+def test_anomalies_of_the_data_are_kept_for_the_report() -> None:
+    findings = [{"split": "train", "feature": "hour"}]
+    error = pickle.loads(pickle.dumps(AnomalyError("Bad data.", "Mend them.", findings)))  # noqa: S301 (our own)
+    assert failure(error) == {
+        "node": "Trainer",
+        "kind": "AnomalyError",
+        "message": "Bad data.\nMend them.",
+        "lines": [],
+        "findings": findings,
     }
 
 

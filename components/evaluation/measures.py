@@ -1,0 +1,189 @@
+"""Metrics as functions of sums over rows: what their intervals are computed from.
+
+Each metric is named as TFMA or Keras name its class, with that class's own defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from components.evaluation import losses
+from components.evaluation.kept import Array
+from components.evaluation.scored import Task
+
+THRESHOLD = 0.5
+TOP_K = 5
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric.
+
+    Attributes:
+        columns: From labels and predictions to what is summed up, [n, s].
+        value: From the sums, [s] or [s, replicates], to the metric.
+        proportion: Whether it is the share of the first column's rows among the second's, both bool.
+    """
+
+    columns: Callable[[Array, Array], Array]
+    value: Callable[[Array], Array]
+    proportion: bool = False
+
+
+def of(task: Task, name: str) -> Measure | None:
+    """A metric by its class name; None for one that is no function of sums."""
+    return _BY_TASK[task].get(name)
+
+
+def names(task: Task) -> list[str]:
+    """The class names of the metrics that `of` knows."""
+    return list(_BY_TASK[task])
+
+
+def _ratio(sums: Array) -> Array:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(sums[0] / sums[1])
+
+
+def _share(rows: Callable[[Array, Array], tuple[Array, Array]]) -> Measure:
+    """A proportion: `rows` gives which rows succeed and which of them count."""
+
+    def columns(labels: Array, predictions: Array) -> Array:
+        success, trial = rows(labels, predictions)
+        return np.stack([success & trial, trial], axis=1)
+
+    return Measure(columns, _ratio, proportion=True)
+
+
+def _mean(of_rows: Callable[[Array, Array], Array], of_mean: Callable[[Array], Array] = np.asarray) -> Measure:
+    def columns(labels: Array, predictions: Array) -> Array:
+        return np.stack([of_rows(labels, predictions), np.ones_like(labels)], axis=1)
+
+    return Measure(columns, lambda sums: of_mean(_ratio(sums)))
+
+
+def _positive(labels: Array, scores: Array) -> tuple[Array, Array]:
+    return labels == 1, scores > THRESHOLD
+
+
+def _among(success: Callable[[Array, Array], Array], trial: Callable[[Array, Array], Array]) -> Measure:
+    """A proportion in terms of whether rows are and are predicted positive."""
+
+    def rows(labels: Array, scores: Array) -> tuple[Array, Array]:
+        true, predicted = _positive(labels, scores)
+        return success(true, predicted), trial(true, predicted)
+
+    return _share(rows)
+
+
+def _confusion(labels: Array, scores: Array) -> Array:
+    """True positives, false positives, false negatives, true negatives."""
+    true, predicted = _positive(labels, scores)
+    return np.stack([true & predicted, ~true & predicted, true & ~predicted, ~true & ~predicted], axis=1)
+
+
+def _f1(sums: Array) -> Array:
+    tp, fp, fn, _ = sums
+    return _ratio(np.stack([2 * tp, 2 * tp + fp + fn]))
+
+
+def _balanced_accuracy(sums: Array) -> Array:
+    tp, fp, fn, tn = sums
+    return np.asarray((_ratio(np.stack([tp, tp + fn])) + _ratio(np.stack([tn, tn + fp]))) / 2)
+
+
+def _matthews(sums: Array) -> Array:
+    tp, fp, fn, tn = sums
+    scale = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    return _ratio(np.stack([tp * tn - fp * fn, scale]))
+
+
+def _moments(labels: Array, predictions: Array) -> Array:
+    columns = [np.ones_like(labels), labels, predictions, labels**2, predictions**2, labels * predictions]
+    return np.stack(columns, axis=1)
+
+
+def _squared_correlation(sums: Array) -> Array:
+    rows, y, p, yy, pp, yp = sums
+    covariance = yp / rows - y * p / rows**2
+    return _ratio(np.stack([covariance**2, (yy / rows - (y / rows) ** 2) * (pp / rows - (p / rows) ** 2)]))
+
+
+def _percentage_error(labels: Array, predictions: Array) -> Array:
+    """As TFMA has it: without the rows whose label is 0."""
+    counted = labels != 0
+    off = 100 * np.abs(predictions - labels) / np.where(counted, np.abs(labels), 1)
+    return np.stack([off * counted, counted], axis=1)
+
+
+def _squared_logarithmic_error(labels: Array, predictions: Array) -> Array:
+    logs = [np.log(np.maximum(values, losses.EPSILON) + 1) for values in (labels, predictions)]
+    return np.asarray((logs[1] - logs[0]) ** 2)
+
+
+def _right(labels: Array, chances: Array) -> tuple[Array, Array]:
+    return chances.argmax(axis=1) == labels, np.ones(len(labels), bool)
+
+
+def _in_top(labels: Array, chances: Array) -> tuple[Array, Array]:
+    chance = chances[np.arange(len(labels)), labels.astype(np.int64)]
+    return (chances > chance[:, None]).sum(axis=1) < TOP_K, np.ones(len(labels), bool)
+
+
+_NUMBERS = {
+    "Calibration": Measure(lambda labels, predictions: np.stack([predictions, labels], axis=1), _ratio),
+    "MeanLabel": _mean(lambda labels, _: labels),
+    "MeanPrediction": _mean(lambda _, predictions: predictions),
+    "MeanSquaredError": _mean(lambda labels, predictions: (predictions - labels) ** 2),
+    "RootMeanSquaredError": _mean(lambda labels, predictions: (predictions - labels) ** 2, np.sqrt),
+    "MeanAbsoluteError": _mean(lambda labels, predictions: np.abs(predictions - labels)),
+}
+_AMOUNTS = {
+    "MeanAbsolutePercentageError": Measure(_percentage_error, _ratio),
+    "MeanSquaredLogarithmicError": _mean(_squared_logarithmic_error),
+    "SquaredPearsonCorrelation": Measure(_moments, _squared_correlation),
+}
+_COUNTS = {
+    "BinaryAccuracy": _among(lambda true, predicted: true == predicted, lambda true, _: np.ones_like(true)),
+    "Precision": _among(lambda true, _: true, lambda _, predicted: predicted),
+    "Recall": _among(lambda _, predicted: predicted, lambda true, _: true),
+    "Specificity": _among(lambda _, predicted: ~predicted, lambda true, _: ~true),
+    "FallOut": _among(lambda _, predicted: predicted, lambda true, _: ~true),
+    "MissRate": _among(lambda _, predicted: ~predicted, lambda true, _: true),
+    "NegativePredictiveValue": _among(lambda true, _: ~true, lambda _, predicted: ~predicted),
+    "FalseDiscoveryRate": _among(lambda true, _: ~true, lambda _, predicted: predicted),
+    "FalseOmissionRate": _among(lambda true, _: true, lambda _, predicted: ~predicted),
+    "Prevalence": _among(lambda true, _: true, lambda true, _: np.ones_like(true)),
+    "PredictedPositiveRate": _among(lambda _, predicted: predicted, lambda true, _: np.ones_like(true)),
+    "F1Score": Measure(_confusion, _f1),
+    "BalancedAccuracy": Measure(_confusion, _balanced_accuracy),
+    "MatthewsCorrelationCoefficient": Measure(_confusion, _matthews),
+    "BinaryCrossentropy": _mean(losses.binary_cross_entropy),
+    "BinaryCrossEntropy": _mean(losses.binary_cross_entropy),
+}
+_SHORT = {
+    "PPV": "Precision",
+    "TPR": "Recall",
+    "TNR": "Specificity",
+    "FPR": "FallOut",
+    "FNR": "MissRate",
+    "NPV": "NegativePredictiveValue",
+}
+_CLASSES = {
+    "SparseCategoricalAccuracy": _share(_right),
+    "CategoricalAccuracy": _share(_right),
+    "SparseTopKCategoricalAccuracy": _share(_in_top),
+    "TopKCategoricalAccuracy": _share(_in_top),
+    "SparseCategoricalCrossentropy": _mean(losses.multiclass_cross_entropy),
+    "CategoricalCrossentropy": _mean(losses.multiclass_cross_entropy),
+    "CategoricalCrossEntropy": _mean(losses.multiclass_cross_entropy),
+}
+_BY_TASK: dict[Task, dict[str, Measure]] = {
+    "binary": _NUMBERS | _COUNTS | {short: _COUNTS[name] for short, name in _SHORT.items()},
+    "multiclass": _CLASSES,
+    "regression": _NUMBERS | _AMOUNTS,
+    "other": {},
+}

@@ -1,0 +1,51 @@
+"""What a killed run leaves behind: executions that never ended, and what they had begun to write."""
+
+from __future__ import annotations
+
+import shutil
+
+from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+
+from pipeline import stores
+from pipeline.environment import Environment
+
+UNFINISHED = frozenset({"NEW", "RUNNING"})
+
+
+def sweep(
+    name: str,
+    environment: Environment,
+    run_id: str | None = None,
+    node: str | None = None,
+    still_writing: bool = False,
+) -> None:
+    """Cancels unfinished executions and removes their folders; whoever calls holds the lock of what it sweeps.
+
+    Args:
+        name: The recipe's name.
+        environment: Where it runs.
+        run_id: The run; None for the latest one.
+        node: One node of it; None for all.
+        still_writing: Whether threads of this process may go on writing for the moment that it has left: what they
+            write while it is being removed stays.
+    """
+    store = stores.opened(environment)
+    if store is None:
+        return
+    unfinished = [
+        record
+        for chosen in ([run_id] if run_id else store.run_ids(name)[:1])
+        for record in store.node_runs(name, chosen).values()
+        if record.state in UNFINISHED and node in {None, record.node}
+    ]
+    if not unfinished:
+        return
+    writable = stores.writable(environment)
+    executions = writable.get_executions_by_id([record.id for record in unfinished])
+    for execution in executions:
+        execution.last_known_state = mlmd_pb2.Execution.CANCELED
+    writable.put_executions(executions)
+    for record in unfinished:
+        folder = environment.pipeline_root / name / record.node
+        for left in [*folder.glob(f"*/{record.id}"), *folder.glob(f".system/executor_execution/{record.id}")]:
+            shutil.rmtree(left, ignore_errors=still_writing)
