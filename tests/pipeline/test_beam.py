@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import threading
@@ -12,11 +13,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from components.errors import SettingsError
 from components.example_gen.files import InputFiles
-from pipeline import beam, cli, engines, environment
+from pipeline import beam, cli, engines, environment, local, progress, recipe, worker
 from pipeline.beam_settings import BeamSettings
+from pipeline.commands.node import EXIT_TRY_AGAIN
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT
 
@@ -185,3 +188,30 @@ def test_check_tells_how_to_start_flink(sqlite_places: Environment, tmp_path: Pa
 
 def test_nothing_is_reached_for_in_memory() -> None:
     assert engines.reach(BeamSettings()) is None
+
+
+def test_a_run_does_not_begin_while_flink_is_away(project: Path, sqlite_places: Environment, tmp_path: Path) -> None:
+    port = free_port()
+    path = tmp_path / "places.yaml"
+    path.write_text(sqlite_places.model_copy(update={"beam": flink(port, port)}).model_dump_json())
+    result = CliRunner().invoke(cli.main, ["run", "small", "--env", str(path)])
+    assert result.exit_code == 1
+    assert f"Beam's job server for Flink cannot be reached at localhost:{port}" in result.output
+    assert "`make flink`" in result.output
+    assert not sqlite_places.log_root.exists()
+    # A scheduler is told to try it again.
+    result = CliRunner().invoke(cli.main, ["node", "run", "small", "ExampleGen", "--run", "one", "--env", str(path)])
+    assert result.exit_code == EXIT_TRY_AGAIN
+
+
+def test_auto_says_what_it_took_before_the_run_begins(
+    project: Path, sqlite_places: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen, output = recipe.load("small"), io.StringIO()
+    places = sqlite_places.model_copy(update={"beam": BeamSettings(runner="auto", flink=FLINK)})
+    monkeypatch.setattr(local, "_start_and_watch", lambda *_: output.write("begins"))
+    request = worker.Request(recipe="small", overrides=(), environment="", run_id="one", span=None)
+    view = progress.View(Console(file=output, width=200), "small", [])
+    local.run(chosen, places, request, chosen.find_inputs(), view)
+    assert output.getvalue().startswith("Data work runs in memory: ")
+    assert output.getvalue().endswith("begins")
