@@ -17,8 +17,6 @@ from google.protobuf.message import Message
 from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 
-import components  # noqa: F401  # settles the environment before TensorFlow is used
-
 VOCABULARIES = "transform_fn/assets"
 
 

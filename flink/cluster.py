@@ -8,57 +8,27 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import socket
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
 from components.errors import MillraceError
 from flink import jars
+from flink.commands import HOST, JOB_MANAGER, JOB_SERVER, TEMPORARY, Commands, Ports
 from flink.processes import Process
-from flink.sizes import LEAST_MEGABYTES, Sizes, memory, sizes
+from flink.sizes import LEAST_MEGABYTES, memory, sizes
 
 FOLDER = Path(__file__).resolve().parent.parent / ".flink"
-HOST = "localhost"
 POLL_SECONDS = 0.25
 START_SECONDS = 120.0
-JOB_MANAGER, JOB_SERVER = "jobmanager", "jobserver"
-ENTRY_POINTS = {
-    JOB_MANAGER: "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint",
-    "taskmanager": "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
-    JOB_SERVER: "org.apache.beam.runners.flink.FlinkJobServerDriver",
-}
-# Flink 1.19 was written for Java 8 and looks into these.
-OPENED = ("java.lang", "java.util", "java.util.concurrent", "java.time", "java.net", "java.io")
-
-# What the job server asks for the class loader of, and what needs these.
-STAGED = ("beam-runners-", "beam-sdks-", "flink-clients-", "flink-java-", "flink-optimizer-", "flink-streaming-java-")
-
-
-@dataclass(frozen=True)
-class Ports:
-    """Where the cluster listens.
-
-    Attributes:
-        rest: The JobManager's REST and web page.
-        rpc: The JobManager for its TaskManagers.
-        job: Beam's job server.
-        artifact: Its artifacts.
-        expansion: Its expansion service, which nothing here uses.
-    """
-
-    rest: int = 8081
-    rpc: int = 6123
-    job: int = 8099
-    artifact: int = 8098
-    expansion: int = 8097
 
 
 @dataclass(frozen=True)
@@ -73,7 +43,7 @@ class Cluster:
     """
 
     folder: Path = FOLDER
-    ports: Ports = Ports()
+    ports: Ports = field(default_factory=Ports)
     task_managers: int = 2
     jars: Path = FOLDER / "jars"
 
@@ -102,9 +72,10 @@ class Cluster:
             if missing:
                 jars.fetch(self.jars)
                 self._check_ports({process.name for process in missing})
-                commands = self._commands(path, sizes(_enough_memory()))
+                commands = Commands(path, self.folder, self.jars, self.ports, self.slots, sizes(_enough_memory()))
+                commands.write_configuration()
                 for process in missing:
-                    process.start(commands[process.name])
+                    process.start(commands.of(process.name))
             try:
                 self._wait()
             except MillraceError:
@@ -121,7 +92,10 @@ class Cluster:
             return self._stop()
 
     def _stop(self) -> bool:
-        return any([process.stop() for process in reversed(self.processes)])
+        stopped = [process.stop() for process in reversed(self.processes)]
+        for name in TEMPORARY:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        return any(stopped)
 
     def _check_ports(self, names: set[str]) -> None:
         of_process = {
@@ -136,64 +110,6 @@ class Cluster:
                         f"End that process, or choose another port: make flink FLAGS='--{option}-port {port + 100}', "
                         "and name it in environments/flink.yaml.",
                     )
-
-    def _commands(self, java: str, chosen: Sizes) -> dict[str, list[str]]:
-        configuration = self._write_configuration()
-        server = [f"--flink-master={HOST}:{self.ports.rest}", f"--flink-conf-dir={configuration}", f"--job-host={HOST}"]
-        server += [f"--{name}-port={getattr(self.ports, name)}" for name in ("job", "artifact", "expansion")]
-        server += [f"--artifacts-dir={self.folder / 'staged'}"]
-        framework, off_heap = 128, 256
-        heap = framework + chosen.task_heap
-        direct = framework + off_heap + chosen.network
-        worker = [f"-Xms{heap}m", f"-Xmx{heap}m", f"-XX:MaxDirectMemorySize={direct}m", "-XX:MaxMetaspaceSize=512m"]
-        sized = [f"-D{name}={value}" for name, value in _worker_sizes(chosen, framework, off_heap).items()]
-        start = ["--configDir", str(configuration)]
-        return {
-            JOB_MANAGER: self._java(java, JOB_MANAGER, [f"-Xmx{chosen.job_manager_heap}m"], start),
-            JOB_SERVER: self._java(java, JOB_SERVER, [f"-Xmx{chosen.job_server_heap}m"], server),
-            **{
-                process.name: self._java(java, "taskmanager", worker, [*start, *sized])
-                for process in self.processes
-                if process.name not in {JOB_MANAGER, JOB_SERVER}
-            },
-        }
-
-    def _java(self, java: str, name: str, options: list[str], arguments: list[str]) -> list[str]:
-        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-        path = self._staged_least() if name == JOB_SERVER else ["-cp", f"{self.jars}/*"]
-        log = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss"]
-        return [java, *opened, *options, *log, *path, ENTRY_POINTS[name], *arguments]
-
-    def _staged_least(self) -> list[str]:
-        """A class path that is a few jars, with all the others where Java's own classes are.
-
-        With each job the job server sends its class path to the cluster, which has all of it: 150 MB.
-        """
-        every = sorted(self.jars.glob("*.jar"))
-        staged = [jar for jar in every if jar.name.startswith(STAGED)]
-        others = [jar for jar in every if jar not in staged]
-        return [f"-Xbootclasspath/a:{os.pathsep.join(map(str, others))}", "-cp", os.pathsep.join(map(str, staged))]
-
-    def _write_configuration(self) -> Path:
-        folder = self.folder / "conf"
-        folder.mkdir(parents=True, exist_ok=True)
-        settings = {
-            "jobmanager.rpc.address": HOST,
-            "jobmanager.rpc.port": self.ports.rpc,
-            "jobmanager.bind-host": HOST,
-            "taskmanager.host": HOST,
-            "taskmanager.bind-host": HOST,
-            "taskmanager.numberOfTaskSlots": self.slots,
-            "rest.address": HOST,
-            "rest.bind-address": HOST,
-            "rest.port": self.ports.rest,
-            "classloader.resolve-order": "parent-first",
-            "io.tmp.dirs": self.folder / "tmp",
-        }
-        (self.folder / "tmp").mkdir(exist_ok=True)
-        lines = [f"{name}: {value}\n" for name, value in settings.items()]
-        (folder / "flink-conf.yaml").write_text("".join(lines), encoding="utf-8")
-        return folder
 
     def _wait(self) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -225,25 +141,6 @@ def registered_task_managers(rest_port: int) -> int:
     except (urllib.error.URLError, ConnectionError, TimeoutError, ValueError, KeyError):
         # It opens its port before it can answer.
         return 0
-
-
-def _worker_sizes(chosen: Sizes, framework: int, off_heap: int) -> Mapping[str, str]:
-    """A TaskManager wants every size given, as Flink's own script does."""
-    memory_sizes = {
-        "framework.heap.size": framework,
-        "framework.off-heap.size": framework,
-        "task.heap.size": chosen.task_heap,
-        "task.off-heap.size": off_heap,
-        "managed.size": chosen.managed,
-        "network.min": chosen.network,
-        "network.max": chosen.network,
-        "jvm-metaspace.size": 512,
-        "jvm-overhead.min": 192,
-        "jvm-overhead.max": 192,
-    }
-    return {"taskmanager.cpu.cores": "1.0"} | {
-        f"taskmanager.memory.{name}": f"{size}m" for name, size in memory_sizes.items()
-    }
 
 
 def _answers(port: int) -> bool:
