@@ -18,7 +18,7 @@ from types import FrameType
 
 from components.errors import MillraceError, NodeError, SettingsError, StoreError
 from metadata.store import NodeRun
-from pipeline import checks, fingerprint, leftovers, local, lock, nodes, stores, worker
+from pipeline import beam, checks, engines, fingerprint, leftovers, local, lock, nodes, stores, worker
 from pipeline.environment import Environment
 from pipeline.fingerprint import Fingerprint
 from pipeline.recipe import Recipe
@@ -92,6 +92,8 @@ def run(task: Task) -> Done:
         if earlier is not None:
             return Done(earlier, new=False)
         checks.check(task.recipe, inputs)
+        if task.node in nodes.BEAM_NODES:
+            engines.reach(beam.settle(environment.beam, inputs)[0])
         _keep_request(task)
         leftovers.sweep(name, environment, task.run_id, task.node)
         try:

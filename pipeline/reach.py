@@ -15,7 +15,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
 from components.errors import MillraceError
 from metadata.connection import BUSY, LOST
-from pipeline import stores
+from pipeline import engines, stores
 from pipeline.environment import Environment
 from pipeline.kubeflow.settings import KubeflowSettings
 
@@ -54,6 +54,13 @@ def everything(environment: Environment) -> Iterator[Reached]:
         yield _tried(name, lambda folder=folder: _folder(folder))  # type: ignore[misc]
     if (settings := environment.kubeflow) is not None:
         yield _tried("kubeflow", lambda: _kubeflow(settings))
+    if environment.beam.runner not in {"direct", "dataflow"}:
+        yield _tried("beam", lambda: _engine(environment))
+
+
+def _engine(environment: Environment) -> str:
+    found = engines.reach(environment.beam)
+    return found or "Dataflow, which only the first job reaches"
 
 
 def _tried(name: str, reach: Callable[[], str]) -> Reached:
