@@ -144,7 +144,7 @@ def _facts(last: Plan, strategy: tf.distribute.Strategy) -> dict[str, Any]:
         "epochs": last.epochs,
         "steps_per_epoch": last.steps_per_epoch,
         "replicas": strategy.num_replicas_in_sync,
-        "strategy": type(strategy).__name__,
+        "strategy": type(strategy).__name__.lstrip("_"),
     }
 
 

@@ -117,8 +117,10 @@ def _words(domain: schema_pb2.StringDomain) -> str:
 
 
 def _range(domain: schema_pb2.IntDomain | schema_pb2.FloatDomain) -> str:
-    low = f"{domain.min:,}" if domain.HasField("min") else None
-    high = f"{domain.max:,}" if domain.HasField("max") else None
+    # As many digits as a float domain keeps of what was written.
+    form = ",.7g" if isinstance(domain, schema_pb2.FloatDomain) else ","
+    low = f"{domain.min:{form}}" if domain.HasField("min") else None
+    high = f"{domain.max:{form}}" if domain.HasField("max") else None
     if low is not None and high is not None:
         return f"{low} to {high}"
     return f"≥ {low}" if low is not None else f"≤ {high}" if high is not None else ""

@@ -20,7 +20,7 @@ class Statistics:
 
     Attributes:
         splits: Name and rows of each split.
-        cards: The features, in the order of the statistics.
+        cards: The features, those with anomalies first, else in the order of the statistics.
         data_set: What is wrong with the data set as a whole.
         findings: How many anomalies there are.
         others: What is wrong with features that have no statistics, such as columns that are missing.
@@ -55,12 +55,13 @@ def read(source: Source, surroundings: Surroundings) -> Statistics | None:
     names = {name: None for split in splits for name in split.features}
     return Statistics(
         splits=[(split.name, split.rows) for split in splits],
-        cards=features.cards(splits, found or []),
+        cards=sorted(features.cards(splits, found or []), key=lambda card: not card.findings),
         data_set=[finding for finding in found or [] if finding.feature == DATA_SET],
         findings=len(found or []),
         others=[finding for finding in found or [] if finding.feature not in {DATA_SET, *names}],
         checked=found is not None,
-        opened=len(names) <= features.MOST_OPEN,
+        # Where something is wrong, that alone is open.
+        opened=len(names) <= features.MOST_OPEN and not found,
         rejected=out,
     )
 
