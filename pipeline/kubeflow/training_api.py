@@ -43,6 +43,7 @@ class Pod:
         reason: Why it waits, or how it ended; empty where there is nothing to say.
         exit_code: Its process's; None where it has none.
         ended: When it ended.
+        deleted: Whether it is being deleted, as those are that still run when another one has failed.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Pod:
     reason: str
     exit_code: int | None
     ended: datetime | None
+    deleted: bool
 
     @classmethod
     def of(cls, found: Any) -> Pod:
@@ -66,12 +68,13 @@ class Pod:
             reason=(ended and ended.reason) or (waits and waits.reason) or found.status.reason or "",
             exit_code=ended.exit_code if ended else None,
             ended=ended.finished_at if ended else None,
+            deleted=found.metadata.deletion_timestamp is not None,
         )
 
     @property
     def failed(self) -> bool:
-        """Whether it failed."""
-        return self.phase == "Failed"
+        """Whether it failed by itself."""
+        return self.phase == "Failed" and not self.deleted
 
     @property
     def state(self) -> str:

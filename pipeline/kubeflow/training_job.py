@@ -58,20 +58,21 @@ class TrainingJob:
     def _watch(self, api: TrainingApi, launch: Launch) -> None:
         shown: dict[str, str] = {}
         while True:
+            # In this order, for a job has failed when a pod has: what is seen later must not be older.
+            conditions = api.conditions()
             pods = api.pods()
             _tell_changes(pods, shown)
-            conditions = api.conditions()
             if conditions is None:
                 raise TrainingError(f"somebody deleted the TFJob {self._name} while it trained.", "Run again.")
             if "Succeeded" in conditions:
                 _show_chief(api, launch, pods)
                 return
-            if any(pod.failed for pod in pods):
+            if failed := {pod.role: pod for pod in pods if pod.failed}:
                 # Those that fail because another one did follow it at once.
                 time.sleep(training_api.SECONDS_BETWEEN_LOOKS)
-                pods = api.pods() or pods
+                failed |= {pod.role: pod for pod in api.pods() if pod.failed}
                 _show_chief(api, launch, pods)
-                raise _error(api, launch, [pod for pod in pods if pod.failed])
+                raise _error(api, launch, list(failed.values()))
             if "Failed" in conditions:
                 states = ", ".join(f"{pod.role} {pod.state}" for pod in pods) or "it has no pods"
                 raise TrainingError(
