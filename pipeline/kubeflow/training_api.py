@@ -78,7 +78,9 @@ class Pod:
 
     @property
     def state(self) -> str:
-        """How far it is, in words."""
+        """How far it is, in words, as kubectl shows it."""
+        if self.deleted:
+            return "Terminating"
         return f"{self.phase} ({self.reason})" if self.reason else self.phase
 
 
