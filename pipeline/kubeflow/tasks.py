@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from components.errors import SettingsError
@@ -128,6 +128,14 @@ def of(recipe: Recipe, environment: Environment, environment_name: str) -> list[
     ]
     verdict = _task(recipe, VERDICT_TASK, where, settings, (nodes.PUSHER_NODE,), ())
     return [*made, verdict, _task(recipe, EXIT_TASK, where, settings, (), ())]
+
+
+def asking(recipe: Recipe, made: Sequence[Task], settings: KubeflowSettings) -> list[Task]:
+    """The tasks, each with what it asks a machine for: also the pods that train for a task that only watches them."""
+    if not recipe.settings.trainer.in_several_processes:
+        return list(made)
+    [watching] = [task for task in made if task.name == training.NODE]
+    return [*made, replace(watching, settings=settings.task(training.NODE))]
 
 
 def _task(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ def new_job(tiny: Tiny, folder: Path) -> Job:
 
 
 @pytest.fixture
-def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingJob:
+def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrainingJob]:
     """A launcher whose cluster is the stand-in."""
     monkeypatch.setattr(training_api, "SECONDS_BETWEEN_LOOKS", 0.2)
     monkeypatch.setenv(callbacks.PROGRESS_VARIABLE, str(tmp_path / "Trainer.progress.json"))

@@ -285,3 +285,13 @@ def test_compiling_refuses_them() -> None:
     wrong = recipe.load("taxi", ("trainer.communication=nccl", "trainer.workers=2"))
     with pytest.raises(SettingsError, match=r"^trainer\.communication is nccl"):
         tasks.of(wrong, environments.load("kubeflow"), "kubeflow")
+
+
+def test_machines_are_looked_for_the_pods_that_train_too() -> None:
+    environment = environments.load("kubeflow")
+    settings = environment.kubeflow
+    assert settings is not None
+    for overrides, expected in (((), ["2"]), (("trainer.workers=2",), ["1", "2"])):
+        chosen = recipe.load("taxi", overrides)
+        wanted = tasks.asking(chosen, tasks.of(chosen, environment, "kubeflow"), settings)
+        assert [task.settings.cpu for task in wanted if task.name == training.NODE] == expected
