@@ -3,10 +3,11 @@
 RECIPE ?= taxi
 SET    ?=
 FLAGS  ?=
+IMAGE  ?= millrace:0.1.0
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser web pipeline serve inspect kubeflow test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving lock clean
+.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving bench-flink image lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -22,6 +23,12 @@ serve: setup  ## Serve what was pushed: RECIPE=taxi FLAGS="--rest_api_port=8501 
 
 inspect: setup  ## Look at runs, data and models in a browser: FLAGS="--port 8090 --open"
 	@$(BIN)/millrace inspect $(FLAGS)
+
+flink: setup  ## Start a Flink cluster here, for --env flink: FLAGS="--rest-port 8181 …"
+	@$(BIN)/python -m flink.cluster start $(FLAGS)
+
+flink-stop: setup  ## Stop it
+	@$(BIN)/python -m flink.cluster stop
 
 test: setup browser  ## Run all tests
 	@$(BIN)/pytest -n 2 --dist loadfile
@@ -63,8 +70,17 @@ bench-training: setup  ## Measure the Trainer: precision, fit, input, workers, r
 bench-serving: setup  ## Measure the model server: REST, gRPC, FastAPI, heavy models, batching, swaps
 	@$(BIN)/python -m benchmarks.serving
 
-lock: setup  ## Compile requirements.lock anew from setup.py
+bench-flink: setup  ## Compare Flink with memory on taxi x 20: equal results, seconds
+	@$(BIN)/python -m benchmarks.flink
+
+image:  ## Build the image of all nodes and of Beam's workers: IMAGE=millrace:0.1.0
+	@docker version >/dev/null 2>&1 || { echo "make image needs a Docker engine: \`docker version\` finds none" >&2; exit 1; }
+	docker build --tag $(IMAGE) .
+
+lock: setup  ## Compile requirements.lock, and the image's part of it, anew from setup.py
 	@$(BIN)/uv pip compile setup.py --extra dev --generate-hashes --python-version 3.10 --quiet -o requirements.lock
+	@$(BIN)/uv pip compile setup.py --constraints requirements.lock --generate-hashes --python-version 3.10 --quiet \
+		-o requirements.runtime.lock
 
 clean:  ## Remove everything that runs have made (artifacts/), not the environment
 	rm -rf artifacts

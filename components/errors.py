@@ -11,6 +11,7 @@
     ├── BusyError            another process is at it; try again
     ├── StoreError           the metadata store cannot be reached, or refuses us
     ├── ClusterError         the cluster that schedules runs cannot be reached, or refuses us
+    ├── EngineError          the engine of the data work cannot be reached; it may come back
     └── NodeError            a node failed; carries which node, where its log is and how to go on
 
 Exceptions of TFX, Beam and TensorFlow are translated into this tree where they reach us, and kept as `__cause__`.
@@ -90,6 +91,10 @@ class StoreError(MillraceError):
 
 class ClusterError(MillraceError):
     """The cluster that schedules runs cannot be reached, or refuses us."""
+
+
+class EngineError(MillraceError):
+    """The engine of the data work, such as Flink, cannot be reached; it may come back."""
 
 
 class NodeError(MillraceError):

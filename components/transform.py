@@ -66,13 +66,17 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         transformed.split_names = examples.split_names
         transformed.span = examples.span
         work = []
-        for split in artifact_utils.decode_split_names(examples.split_names):
+        splits = artifact_utils.decode_split_names(examples.split_names)
+        for split in splits:
             folder = artifact_utils.get_split_uri([transformed], split)
             os.makedirs(folder, exist_ok=True)
             for source in split_files(examples, split):
                 work.append((source, os.path.join(folder, f"transformed_{os.path.basename(source)}")))
         with self._make_beam_pipeline() as pipeline:
-            pipeline | "Files" >> beam.Create(work) | "Transform" >> beam.ParDo(_TransformFile(graph_path))
+            elements = pipeline | "Files" >> beam.Create(work)
+            # In one file a split there is little to spread, and spreading has its price.
+            spread = elements | "Spread" >> beam.Reshuffle() if len(work) > len(splits) else elements
+            spread | "Transform" >> beam.ParDo(_TransformFile(graph_path))
 
     def _analyze(
         self, preprocessing_fn: Callable[..., Any], schema: schema_pb2.Schema, files: list[str], graph_path: str

@@ -20,6 +20,7 @@ PATIENCE_SECONDS = 60.0
 PAUSE_SECONDS = 1.0
 CONNECT_SECONDS = 5
 INITIAL_TRIES = 5
+CALL_TRIES = 3
 
 BUSY = (mlmd.errors.FailedPreconditionError, mlmd.errors.AbortedError, mlmd.errors.NotFoundError)
 """What ML Metadata raises while another process makes the store, or holds it longer than the client tries."""
@@ -140,12 +141,15 @@ class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
         super().__init__(config, enable_upgrade_migration)
 
     def _call_method(self, method_name: str, request: Message, response: Message) -> None:
-        try:
-            super()._call_method(method_name, request, response)
-        except LOST:
-            # Its connection is all that a client holds.
-            self.__init__(self._config)  # type: ignore[misc]
-            super()._call_method(method_name, request, response)
+        for _ in range(CALL_TRIES - 1):
+            try:
+                super()._call_method(method_name, request, response)
+            except LOST:
+                # Its connection is all that a client holds.
+                self.__init__(self._config)  # type: ignore[misc]
+            else:
+                return
+        super()._call_method(method_name, request, response)
 
     def _pywrap_cc_call(self, method: object, request: Message, response: Message) -> None:
         escapes = self._config.HasField("postgresql")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import Self
@@ -12,6 +12,7 @@ from typing_extensions import Self
 from components.errors import SettingsError
 from components.settings import Settings
 from pipeline import yaml_settings
+from pipeline.beam_settings import BeamSettings
 from pipeline.kubeflow.settings import KubeflowSettings
 from pipeline.recipe import PROJECT_ROOT
 
@@ -91,18 +92,6 @@ class MetadataStoreSettings(Settings):
             received = " and ".join(given) or "none"
             raise ValueError(f"received {received}, expected exactly one of sqlite, postgresql and mysql")
         return self
-
-
-class BeamSettings(Settings):
-    """Beam's runner.
-
-    Attributes:
-      runner: `direct` runs in this process (see docs/adr/0004-beam-in-memory.md).
-      options: Further pipeline options, such as `--direct_num_workers=2`.
-    """
-
-    runner: Literal["direct"] = "direct"
-    options: list[str] = Field(default_factory=list)
 
 
 class Environment(Settings):

@@ -18,7 +18,7 @@ from components.errors import NodeError, SettingsError
 from components.example_gen import files
 from metadata.connection import BUSY
 from metadata.store import NodeRun, Store
-from pipeline import checks, fingerprint, leftovers, lock, nodes, progress, reports, stores, worker
+from pipeline import beam, checks, engines, fingerprint, leftovers, lock, nodes, progress, reports, stores, worker
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -64,6 +64,10 @@ def run(
         _check_earlier_run(recipe, environment, request)
         # Only now, for what was checked before the last run need not be checked again while nothing changed.
         checks.check(recipe, inputs)
+        settled, why = beam.settle(environment.beam, inputs)
+        engines.reach(settled)
+        if why is not None:
+            view.announce(why)
         return _start_and_watch(recipe, environment, request, view)
 
 

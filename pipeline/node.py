@@ -18,7 +18,7 @@ from types import FrameType
 
 from components.errors import ClusterError, MillraceError, NodeError, SettingsError, StoreError
 from metadata.store import NodeRun
-from pipeline import checks, fingerprint, leftovers, local, lock, nodes, stores, worker
+from pipeline import beam, checks, engines, fingerprint, leftovers, local, lock, nodes, stores, worker
 from pipeline.environment import Environment
 from pipeline.fingerprint import Fingerprint
 from pipeline.recipe import Recipe
@@ -93,6 +93,9 @@ def run(task: Task) -> Done:
         if earlier is not None:
             return Done(earlier, new=False)
         checks.check(task.recipe, inputs)
+        if task.node in nodes.BEAM_NODES:
+            engines.reach(beam.settle(environment.beam, inputs)[0])
+        _keep_request(task)
         leftovers.sweep(name, environment, task.run_id, task.node)
         try:
             _work(task, prints)
@@ -104,6 +107,15 @@ def run(task: Task) -> Done:
         log = worker.log_path(task.run_folder, task.node)
         raise NodeError(f"{task.node} failed.\n{local.last_line(log)}\n\nLog: {log}")
     return Done(record, new=True)
+
+
+def _keep_request(task: Task) -> None:
+    """What was asked for, for those that look at the run; the first of its tasks writes it."""
+    path = task.run_folder / worker.REQUEST_FILE
+    if not path.exists():
+        partial = path.with_name(f".{task.node}.{path.name}")
+        partial.write_text(task.request.model_dump_json(indent=2), encoding="utf-8")
+        partial.replace(path)
 
 
 def check_run_id(run_id: str) -> None:
@@ -182,7 +194,7 @@ def _temporary_folder() -> Iterator[None]:
 
 
 def _check_upstream(task: Task, upstream: list[str]) -> None:
-    there = _nodes(task)
+    there = stores.patiently(task.environment, lambda: _nodes(task))
     missing = [node for node in upstream if node not in there or not there[node].succeeded]
     if missing:
         states = ", ".join(f"{node} ({there[node].state if node in there else 'not begun'})" for node in missing)
@@ -240,7 +252,7 @@ def _failure(task: Task, error: Exception) -> NodeError:
     failure = worker.describe_failure(task.node, error)
     lines = "".join(f"\n  {line}" for line in failure["lines"])
     log = worker.log_path(task.run_folder, task.node)
-    return NodeError(f"{task.node} failed.\n{failure['message']}{lines}\n\nLog: {log}")
+    return NodeError(f"{task.node} failed.\n{failure['message']}{lines}\n\nLog: {log}", kind=failure["kind"])
 
 
 def _store_that_is_away(error: BaseException | None) -> BaseException | None:

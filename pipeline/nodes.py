@@ -19,6 +19,9 @@ INFRA_NODE = "InfraValidator"
 PUSHER_NODE = "Pusher"
 """Never cached: what it does depends on what is served."""
 
+BEAM_NODES = ("ExampleGen", "StatisticsGen", "Transform", "Evaluator")
+"""Those whose work is Beam's, wherever the environment has it done."""
+
 NODES = (
     "ExampleGen",
     "StatisticsGen",

@@ -58,6 +58,10 @@ class View:
         if self._live:
             self._live.stop()
 
+    def announce(self, text: str) -> None:
+        """Shows one line that stays."""
+        self._console.print(text, highlight=False, soft_wrap=True)
+
     def update(self, node_runs: Mapping[str, NodeRun], run_folder: Path) -> None:
         """Shows the node runs as they are now."""
         if self._live:

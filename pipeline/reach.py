@@ -15,8 +15,9 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
 from components.errors import MillraceError
 from metadata.connection import BUSY, LOST
-from pipeline import stores
+from pipeline import engines, stores
 from pipeline.environment import Environment
+from pipeline.kubeflow.settings import KubeflowSettings
 
 LEAST_FREE_BYTES = 1_000_000_000
 GIGABYTE = 1e9
@@ -51,6 +52,15 @@ def everything(environment: Environment) -> Iterator[Reached]:
     }
     for name, folder in folders.items():
         yield _tried(name, lambda folder=folder: _folder(folder))  # type: ignore[misc]
+    if (settings := environment.kubeflow) is not None:
+        yield _tried("kubeflow", lambda: _kubeflow(settings))
+    if environment.beam.runner not in {"direct", "dataflow"}:
+        yield _tried("beam", lambda: _engine(environment))
+
+
+def _engine(environment: Environment) -> str:
+    found = engines.reach(environment.beam)
+    return found or "Dataflow, which only the first job reaches"
 
 
 def _tried(name: str, reach: Callable[[], str]) -> Reached:
@@ -58,6 +68,14 @@ def _tried(name: str, reach: Callable[[], str]) -> Reached:
         return Reached(name, True, reach())
     except MillraceError as error:
         return Reached(name, False, error.what, error.fix)
+
+
+def _kubeflow(settings: KubeflowSettings) -> str:
+    # Its REST client takes a third of a second to import.
+    from pipeline.kubeflow.client import Client
+
+    Client(settings).reach()
+    return f"Kubeflow Pipelines at {settings.host} answers"
 
 
 def _store(environment: Environment) -> str:

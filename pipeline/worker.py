@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from components import processes
 from components.errors import AnomalyError, MillraceError
 from components.settings import Settings
-from pipeline import deferred_package, fingerprint, recipe, stores
+from pipeline import deferred_package, fingerprint, recipe, remote_failures, stores
 from pipeline import environment as environments
 from pipeline.recipe import PROJECT_ROOT
 
@@ -95,15 +95,17 @@ def compiled(request: Request) -> Any:
 
     from components.beam_overhead import reduce_overhead
     from metadata.connection import be_patient
-    from pipeline import dag
+    from pipeline import beam, dag
 
     reduce_overhead()
     # TFX logs whole protos at INFO; what a user needs to read starts at WARNING.
     logging.set_verbosity(logging.WARNING)
     chosen = recipe.load(request.recipe, request.overrides)
     environment = environments.load(request.environment)
-    be_patient(stores.connection(environment))
     inputs = chosen.find_inputs()
+    settled, _ = beam.settle(environment.beam, inputs)
+    environment = environment.model_copy(update={"beam": settled})
+    be_patient(stores.connection(environment))
     prints = fingerprint.fingerprints(chosen, environment, inputs)
     intermediate = Compiler().compile(dag.build(chosen, environment, prints, request.span, not request.force))
     # Set before the runner, which would otherwise name the run by the time alone.
@@ -146,28 +148,35 @@ def output_to(path: Path) -> Iterator[None]:
 
 def describe_failure(node: str, error: BaseException) -> dict[str, Any]:
     """A failure as plain data: node, kind, message, the user's own lines in the traceback, anomalies of the data."""
+    remote = remote_failures.read(str(error))
     known = isinstance(error, MillraceError)
-    message = re.sub(r"\s*\[while running '.*?'\]", "", str(error)).strip()
+    message = str(error) if known else f"{type(error).__name__}: {error}"
+    message = re.sub(r"\s*\[while running '.*?'\]", "", remote.message if remote else message).strip()
     return {
         "node": node,
-        "kind": type(error).__name__,
-        "message": message if known else f"{type(error).__name__}: {message}",
-        "lines": _user_lines(error),
+        "kind": remote.kind if remote else type(error).__name__,
+        "message": message,
+        "lines": _user_lines(remote.frames if remote else _frames(error)),
     } | ({"findings": error.findings} if isinstance(error, AnomalyError) else {})
 
 
-def _user_lines(error: BaseException) -> list[str]:
+def _user_lines(frames: Iterable[tuple[str, int | None, str, str | None]]) -> list[str]:
     found: list[str] = []
+    for file, line, function, code in frames:
+        path = Path(file)
+        if path.is_relative_to(recipe.recipes_folder()):
+            shown = f"{path.relative_to(PROJECT_ROOT)}:{line} in {function}: {code}"
+            if shown not in found:
+                found.append(shown)
+    return found
+
+
+def _frames(error: BaseException) -> Iterator[tuple[str, int | None, str, str | None]]:
     current: BaseException | None = error
     while current is not None:
         for frame in traceback.extract_tb(current.__traceback__):
-            path = Path(frame.filename)
-            if path.is_relative_to(recipe.recipes_folder()):
-                shown = f"{path.relative_to(PROJECT_ROOT)}:{frame.lineno} in {frame.name}: {frame.line}"
-                if shown not in found:
-                    found.append(shown)
+            yield frame.filename, frame.lineno, frame.name, frame.line
         current = current.__cause__ or current.__context__
-    return found
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
-from metadata.pages.rendering import Links
+from metadata.pages.links import Links
 
 
 def _part(text: str) -> str:

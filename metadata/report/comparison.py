@@ -14,7 +14,8 @@ from metadata.contents.reading import ContentError
 from metadata.contents.statistics import SplitStatistics
 from metadata.differences import Change, Differences
 from metadata.pages import rendering
-from metadata.pages.rendering import NONE, Links
+from metadata.pages.links import Links
+from metadata.pages.rendering import NONE
 from metadata.queries import Queries
 from metadata.records import RunRecord
 from metadata.report import features

@@ -11,7 +11,7 @@ from metadata import differences
 from metadata.contents import evaluation as evaluations
 from metadata.contents import training
 from metadata.fingerprints import Fingerprint
-from metadata.pages.rendering import Links
+from metadata.pages.links import Links
 from metadata.queries import Queries
 from metadata.records import ArtifactRecord, NodeRun, RunRecord
 

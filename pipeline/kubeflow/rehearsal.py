@@ -131,7 +131,8 @@ class Rehearsal:
             code = self._attempt(one, attempt)
             if code == 0:
                 return None if set(one.step.parameters) <= set(one.outputs) else "its output parameters are missing"
-            if code not in EXIT_AGAIN or attempt == one.step.retries or self._stopping.wait(pause):
+            again = code in EXIT_AGAIN or code < 0
+            if not again or attempt == one.step.retries or self._stopping.wait(pause):
                 break
             pause *= one.step.backoff_factor
         lines = [line for line in self._log(one.step).read_text(errors="replace").splitlines() if line.strip()]

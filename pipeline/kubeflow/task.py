@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
@@ -25,8 +27,10 @@ from pipeline.kubeflow.tasks import Work
 ATTEMPT_VARIABLE = "KFP_RETRY_INDEX"
 """0 at a task's first attempt; Kubeflow Pipelines sets it from 2.17 on."""
 
-EXIT_AGAIN = {75, 130, 143}
-"""Of `millrace node run`, where another attempt may succeed: the store was away, or the task was stopped."""
+SIGNALLED = 128
+EXIT_KILLED = SIGNALLED + signal.SIGKILL
+EXIT_AGAIN = {75, 130, 143, EXIT_KILLED}
+"""Of `millrace node run`, where another attempt may succeed: the store was away, or the task was stopped or killed."""
 
 
 def run(executor_input: str, command: Sequence[str]) -> int:
@@ -50,14 +54,33 @@ def run(executor_input: str, command: Sequence[str]) -> int:
         click.echo(f"Not tried again: it cannot help. The first attempt ended with exit code {before}.", err=True)
         return before
     settings = _settings(given) if work.task != VERDICT_TASK else []
-    code = subprocess.run([*tasks.words(work), *settings], check=False).returncode
+    code = _call([*tasks.words(work), *settings])
     if code == 0:
         _tell(given, work, environment)
-    elif code > 0 and code not in EXIT_AGAIN:
+    elif code not in EXIT_AGAIN:
         # Kubeflow knows no exit codes, and would try again whatever they say.
         given_up.parent.mkdir(parents=True, exist_ok=True)
         given_up.write_text(json.dumps({"exit_code": code}), encoding="utf-8")
     return code
+
+
+def _call(words: Sequence[str]) -> int:
+    """Runs a command to its end, which a signal to this process asks it for."""
+    process = subprocess.Popen(words)
+
+    def hand_on(number: int, _frame: FrameType | None) -> None:
+        # A terminal sends Ctrl-C to both.
+        if number != signal.SIGINT:
+            process.send_signal(number)
+
+    before = {number: signal.signal(number, hand_on) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        code = process.wait()
+        # As a shell tells the signal that ended a command.
+        return code if code >= 0 else SIGNALLED - code
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _named(work: Work, given: ExecutorInput) -> Work:

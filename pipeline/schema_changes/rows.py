@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST_BYTES = 8 * 2**20
 """Compressed bytes of all splits up to which rows are read; 15,002 taxi trips have 0.7 MB, and take 0.2 s."""
@@ -52,6 +53,10 @@ class Rows:
 
     def outside(self, name: str, lowest: float | None, highest: float | None) -> Count:
         """How many rows have a number below `lowest` or above `highest`."""
+        # Here and below: every command passes by this module, and arrow takes 0.2 s to load.
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         count = 0
         for column in self._columns(name):
             values = pc.list_flatten(column)
@@ -65,6 +70,8 @@ class Rows:
 
     def of_length(self, name: str, fewest: int, most: int) -> Count:
         """How many rows have values, but fewer than `fewest` or more than `most`; 0 for `most` is no limit."""
+        import pyarrow.compute as pc
+
         count = 0
         for column in self._columns(name):
             lengths = pc.fill_null(pc.list_value_length(column), 0)
@@ -75,6 +82,8 @@ class Rows:
         return Count(count) if count else AT_LEAST_ONE
 
     def _columns(self, name: str) -> Iterator[pa.Array]:
+        import pyarrow as pa
+
         for batch in self._batches:
             column = batch.column(name) if name in batch.schema.names else None
             if column is not None and not pa.types.is_null(column.type):

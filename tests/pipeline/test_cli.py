@@ -311,7 +311,18 @@ def test_serve_says_how_to_make_a_model_where_there_is_none(millrace: Millrace, 
     assert "Make one:  " in result.stderr
 
 
-HEAVY = ("tensorflow", "apache_beam", "tfx", "tf_keras", "tensorflow_transform", "tensorflow_model_analysis")
+HEAVY = (
+    "tensorflow",
+    "apache_beam",
+    "tfx",
+    "tf_keras",
+    "tensorflow_transform",
+    "tensorflow_model_analysis",
+    "pyarrow",
+    "jinja2",
+    "kfp",
+    "kubernetes",
+)
 LIGHT = """
 import sys
 from pipeline import cli

@@ -96,7 +96,7 @@ def test_an_unknown_name_lists_the_known_ones(project: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         environment.load("lokal")
     path = project / "environments" / "lokal.yaml"
-    known = "There are: kubeflow, local, rehearsal."
+    known = "There are: flink, kubeflow, local, rehearsal."
     assert str(caught.value) == f"no environment 'lokal': {path} does not exist.\n{known}"
 
 
@@ -107,7 +107,8 @@ def test_an_unknown_name_lists_the_known_ones(project: Path) -> None:
         (MINIMAL + "runner: direct\n", "{path}:5: unknown key runner. Did you mean beam.runner?"),
         (
             MINIMAL + "beam: {runner: spanner}\n",
-            "{path}:5: beam.runner: input should be 'direct'; received 'spanner'.",
+            "{path}:5: beam.runner: input should be 'direct', 'flink', 'spark', 'dataflow' or 'auto'; "
+            "received 'spanner'.",
         ),
         (MINIMAL.replace("log_root: a/logs\n", ""), "{path}: log_root is missing; every mine.yaml needs it."),
     ],

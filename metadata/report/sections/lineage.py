@@ -8,7 +8,8 @@ from metadata import lineage
 from metadata.fingerprints import PROPERTY, Fingerprint
 from metadata.lineage import Step
 from metadata.pages.charts import Graph, Node
-from metadata.pages.rendering import Links, count
+from metadata.pages.links import Links
+from metadata.pages.rendering import count
 from metadata.records import QUIET_NODES, ArtifactRecord
 from metadata.report.source import Source, Surroundings
 

@@ -27,6 +27,7 @@ from metadata.pages.charts import (
     Point,
     Scatter,
 )
+from metadata.pages.links import Links
 
 HERE = Path(__file__).parent
 COMPANIES = (
@@ -188,5 +189,5 @@ def rendered(runs: int, *, inline: bool) -> str:
     demo = own.overlay(loader=jinja2.ChoiceLoader([own.loader, jinja2.FileSystemLoader(HERE)]))
     with mock.patch.object(rendering, "templates", return_value=demo):
         return rendering.render(
-            "demo.html", inline=inline, links=rendering.Links(), sections=shown, contents=contents, nodes=NODES
+            "demo.html", inline=inline, links=Links(), sections=shown, contents=contents, nodes=NODES
         )

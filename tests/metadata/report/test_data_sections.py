@@ -15,7 +15,7 @@ from metadata.contents.drift import JENSEN_SHANNON, L_INFINITY
 from metadata.contents.reading import ContentError
 from metadata.pages import rendering
 from metadata.pages.charts import Bars, Histogram
-from metadata.pages.rendering import Links
+from metadata.pages.links import Links
 from metadata.queries import Queries
 from metadata.report import comparison
 from metadata.report.sections import drift, schema

@@ -11,7 +11,7 @@ import pytest
 from report_scene import GRAPH, Page, Scene
 
 from metadata.pages import rendering
-from metadata.pages.rendering import Links
+from metadata.pages.links import Links
 from metadata.queries import Queries
 from metadata.report import page
 from metadata.report.source import Surroundings

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-from kfp_standin import Standin
+from click.testing import CliRunner
+from kfp_standin import PROJECT, Millrace, Standin
 
 from components.errors import ClusterError
 from pipeline import cli
 from pipeline.kubeflow import cluster, tasks, watch
-
-PROJECT = Path(__file__).resolve().parents[3]
-Millrace = Callable[..., Result]
 
 
 @pytest.fixture

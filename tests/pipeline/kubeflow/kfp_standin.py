@@ -5,10 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import published_api
 from aiohttp import web
+from click.testing import Result
+
+PROJECT = Path(__file__).resolve().parents[3]
+Millrace = Callable[..., Result]
+"""Calls `millrace kubeflow` with words."""
 
 NOW = "2026-01-02T03:04:05Z"
 NEVER = "1970-01-01T00:00:00Z"

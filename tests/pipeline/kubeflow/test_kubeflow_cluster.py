@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import urllib3
-from conftest import Millrace
-from kfp_standin import Standin
+from kfp_standin import Millrace, Standin
 from kubernetes.client.exceptions import ApiException
 
 from components.errors import ClusterError, SettingsError

@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
-from conftest import Millrace
-from kfp_standin import Standin
+from kfp_standin import PROJECT, Millrace, Standin
 
-from pipeline import nodes
+from pipeline import environment, nodes, reach
 from pipeline.kubeflow import tasks, watch
+from pipeline.kubeflow.client import Client
 from pipeline.kubeflow.settings import EXIT_TASK, VERDICT_TASK
 
 ALL = [tasks.key(node) for node in nodes.NODES if node != nodes.TFLITE_NODE]
@@ -139,9 +140,6 @@ def test_an_api_that_is_away_for_a_minute_ends_no_waiting(millrace: Millrace, st
     standin.states = [("SUCCEEDED", all_in("SUCCEEDED"))]
     result = millrace("submit", "small", "--run", "r")
     assert result.exit_code == 0
-    from pipeline import environment
-    from pipeline.kubeflow.client import Client
-
     settings = environment.load("kubeflow").kubeflow
     assert settings is not None
     standin.refusals = [(503, "starting")] * (watch.PATIENCE - 1)
@@ -290,3 +288,26 @@ def test_the_upload_is_what_kubeflow_reads(millrace: Millrace, standin: Standin)
     documents: list[Any] = list(yaml.safe_load_all(standin.uploads[0]))
     assert documents[0]["pipelineInfo"]["name"] == "small"
     assert set(documents[1]) == {"platforms"}
+
+
+def test_check_reaches_for_kubeflow(millrace: Millrace, standin: Standin) -> None:
+    settings = environment.load("kubeflow")
+    told = {reached.name: reached for reached in reach.everything(settings)}
+    assert (told["kubeflow"].fine, told["kubeflow"].text) == (True, f"Kubeflow Pipelines at {standin.url} answers")
+    edit(standin.url, "http://127.0.0.1:1")
+    told = {reached.name: reached for reached in reach.everything(environment.load("kubeflow"))}
+    assert not told["kubeflow"].fine
+    assert "http://127.0.0.1:1 cannot be reached" in told["kubeflow"].text
+
+
+def test_the_namespaces_manifest_is_valid_and_goes_with_the_environment() -> None:
+    folder = PROJECT / "environments"
+    objects = list(yaml.safe_load_all((folder / "kubeflow" / "namespace.yaml").read_text()))
+    assert [kubernetes_validate.validate(one, "1.30", strict=True) for one in objects] == ["1.30"] * 4
+    by_kind = {one["kind"]: one for one in objects}
+    settings = environment.load(str(folder / "kubeflow.yaml")).kubeflow
+    assert settings is not None
+    assert by_kind["ServiceAccount"]["metadata"]["name"] == settings.service_account
+    assert by_kind["PersistentVolumeClaim"]["metadata"]["name"] == settings.volumes[0].claim
+    assert by_kind["RoleBinding"]["roleRef"]["name"] == by_kind["Role"]["metadata"]["name"]
+    assert not any("*" in rule["verbs"] + rule["resources"] for rule in by_kind["Role"]["rules"])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,12 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from kfp_standin import PROJECT
 from store_builder import StoreBuilder
 
 from pipeline import cli, dag, fingerprint, nodes, recipe
 from pipeline import environment as environments
+from pipeline.commands import line, node
 from pipeline.environment import Environment
 from pipeline.kubeflow import outputs, task, tasks
 from pipeline.kubeflow.settings import EXIT_TASK, VERDICT_TASK
@@ -110,7 +115,7 @@ def test_what_is_told_of_each_node_is_what_it_makes() -> None:
     """The table of outputs, held against the pipeline itself."""
     chosen, environment = recipe.load("taxi", ("tflite.quantization=int8",)), environments.load("local")
     prints = fingerprint.fingerprints(chosen, environment, chosen.find_inputs())
-    made = {node.id: set(node.outputs) for node in dag.build(chosen, environment, prints, None).components}
+    made = {one.id: set(one.outputs) for one in dag.build(chosen, environment, prints, None).components}
     # The resolver repeats what it was given.
     made[nodes.BASELINE_NODE] = {"model"}
     assert {name: set(found) for name, found in tasks.ARTIFACTS.items()} == made
@@ -335,3 +340,43 @@ def test_the_verdict_shows_the_bars_that_were_missed(
     assert result.exit_code == 0
     assert "Not pushed: the model did not reach every bar." in result.stdout
     assert "0.5000" in result.stdout
+
+
+def test_the_codes_that_are_tried_again_are_those_of_millrace_node_run() -> None:
+    codes = {node.EXIT_TRY_AGAIN, node.EXIT_TERMINATED, line.EXIT_INTERRUPTED}
+    assert task.EXIT_AGAIN - {task.EXIT_KILLED} == codes
+
+
+def test_a_command_that_was_killed_is_tried_again(
+    run_task: RunTask, called: Path, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder.run("one")
+    program = Path(os.environ["PATH"].split(os.pathsep)[0]) / "millrace"
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    assert run_task("Trainer").exit_code == 137
+    program.write_text(MILLRACE)
+    monkeypatch.setenv(task.ATTEMPT_VARIABLE, "1")
+    assert run_task("Trainer").exit_code == 0
+
+
+def test_a_task_that_is_asked_to_end_asks_its_command(tmp_path: Path, environment_file: str) -> None:
+    program = tmp_path / "end" / "millrace"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\ntrap 'exit 143' TERM\necho begun\nwhile :; do read line; done\n")
+    program.chmod(0o755)
+    words = tasks.words(tasks.Work("small", "Trainer", "one", environment_file))
+    given = executor_input(tmp_path, "Trainer")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", "kubeflow", "task", "--executor-input", given, "--", *words],
+        cwd=PROJECT,
+        env={**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGTERM)
+    # The shell looks at its signals between two lines.
+    assert process.communicate("\n", timeout=30)[0] == ""
+    assert process.returncode == 143

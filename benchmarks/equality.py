@@ -1,0 +1,159 @@
+"""How far what two runs made is apart: examples as sets, statistics, vocabularies, transformed values, metrics."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from google.protobuf.message import Message
+from tensorflow_metadata.proto.v0 import statistics_pb2
+from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
+
+VOCABULARIES = "transform_fn/assets"
+
+
+def examples_apart(one: str, other: str) -> int:
+    """How many rows one Examples artifact has that the other has not, each row as often as it is there."""
+    found = 0
+    for split in splits(one) | splits(other):
+        first, second = _digests(one, split), _digests(other, split)
+        found += sum((first - second).values()) + sum((second - first).values())
+    return found
+
+
+def splits(uri: str) -> set[str]:
+    """The folders of an artifact's splits."""
+    return {folder.name for folder in Path(uri).glob("Split-*")}
+
+
+def statistics_apart(one: str, other: str) -> float:
+    """The largest relative difference of two numbers in the statistics of all splits; infinite if of another shape."""
+    return max(
+        _message_apart(*(_statistics(uri, split) for uri in (one, other))) for split in splits(one) | splits(other)
+    )
+
+
+def vocabularies_apart(one: str, other: str) -> list[str]:
+    """The names of the vocabularies that two transform graphs do not have byte for byte in common."""
+    first, second = (_contents(Path(uri, VOCABULARIES)) for uri in (one, other))
+    return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+
+
+def transformed_apart(one: str, other: str) -> float:
+    """The largest difference of two transformed values, relative where they are above 1; of rows file by file.
+
+    Infinite where files, rows or features are not the same, or values that are text.
+    """
+    return max((_files_apart(one, other, split) for split in splits(one) | splits(other)), default=0.0)
+
+
+def metrics_apart(one: str, other: str) -> float:
+    """The largest relative difference of two metrics of the same model and slice."""
+    first, second = (_metrics(uri) for uri in (one, other))
+    if first.keys() != second.keys():
+        return math.inf
+    return max(_numbers_apart(first[key], second[key]) for key in first)
+
+
+def _digests(uri: str, split: str) -> Counter[bytes]:
+    return Counter(hashlib.sha256(record).digest() for batch in _batches(uri, split) for record in batch)
+
+
+def _batches(uri: str, split: str) -> Iterator[Any]:
+    files = sorted(str(path) for path in Path(uri, split).iterdir())
+    return iter(tf.data.TFRecordDataset(files, compression_type="GZIP").batch(2**14).as_numpy_iterator())
+
+
+def _statistics(uri: str, split: str) -> Message:
+    found: Message = statistics_pb2.DatasetFeatureStatisticsList()
+    found.ParseFromString(Path(uri, split, "FeatureStats.pb").read_bytes())
+    # TFDV lists the features in the order in which workers came to them.
+    for dataset in found.datasets:
+        ordered = sorted(dataset.features, key=lambda feature: tuple(feature.path.step))
+        del dataset.features[:]
+        dataset.features.extend(ordered)
+    return found
+
+
+def _message_apart(one: Message, other: Message) -> float:
+    first, second = ({field.name: value for field, value in message.ListFields()} for message in (one, other))
+    # A number that is 0 is as one that is not there.
+    empty = {name: getattr(type(one)(), name) for name in first.keys() ^ second.keys()}
+    first, second = empty | first, empty | second
+    return max((_values_apart(first[name], second[name]) for name in first), default=0.0)
+
+
+def _values_apart(one: Any, other: Any) -> float:
+    if isinstance(one, Message):
+        return _message_apart(one, other)
+    if isinstance(one, str | bytes | bool):
+        return 0.0 if one == other else math.inf
+    if isinstance(one, int | float):
+        return _numbers_apart(one, other)
+    if len(one) != len(other):
+        return math.inf
+    return max((_values_apart(*pair) for pair in zip(one, other, strict=True)), default=0.0)
+
+
+def _numbers_apart(one: float, other: float) -> float:
+    if one == other or (math.isnan(one) and math.isnan(other)):
+        return 0.0
+    return abs(one - other) / max(1.0, abs(one), abs(other))
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.name: gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        for path in folder.iterdir()
+    }
+
+
+def _files_apart(one: str, other: str, split: str) -> float:
+    decoder = ExamplesToRecordBatchDecoder()
+    found = 0.0
+    first, second = _batches(one, split), _batches(other, split)
+    for batch in first:
+        matching = next(second, None)
+        if matching is None or len(matching) != len(batch):
+            return math.inf
+        found = max(found, _rows_apart(decoder.DecodeBatch(batch.tolist()), decoder.DecodeBatch(matching.tolist())))
+    return math.inf if next(second, None) is not None else found
+
+
+def _rows_apart(one: Any, other: Any) -> float:
+    if set(one.schema.names) != set(other.schema.names):
+        return math.inf
+    found = 0.0
+    for name in one.schema.names:
+        first, second = one.column(one.schema.names.index(name)), other.column(other.schema.names.index(name))
+        if first.type != second.type or not first.offsets.equals(second.offsets):
+            return math.inf
+        values = [column.flatten().to_numpy(zero_copy_only=False) for column in (first, second)]
+        found = max(found, _arrays_apart(*values))
+    return found
+
+
+def _arrays_apart(one: Any, other: Any) -> float:
+    if one.dtype == object:
+        return 0.0 if (one == other).all() else math.inf
+    first, second = one.astype(np.float64), other.astype(np.float64)
+    apart = np.abs(first - second) / np.maximum(1.0, np.abs(first))
+    apart[np.isnan(first) & np.isnan(second)] = 0.0
+    return float(np.nan_to_num(apart, nan=math.inf).max(initial=0.0))
+
+
+def _metrics(uri: str) -> dict[Any, float]:
+    return {
+        (str(record.slice_key), str(metric.key)): metric.value.double_value.value
+        for record in tfma.load_metrics(uri)
+        for metric in record.metric_keys_and_values
+        if metric.value.WhichOneof("type") == "double_value"
+    }

@@ -1,0 +1,192 @@
+"""Compares data work on Flink with the same work in memory: `python -m benchmarks.flink [equality] [memory]`.
+
+The taxi rows that come with TFX, 20 and 200 times. The cluster is the one that `make flink` starts: two TaskManagers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+
+from benchmarks import children, equality, millrace
+from benchmarks.command import command
+from benchmarks.report import Figure
+from components.example_gen.files import resolve
+from flink.cluster import Cluster
+from pipeline import recipe
+from pipeline.nodes import BEAM_NODES
+from pipeline.recipe import PROJECT_ROOT
+
+FEW, MANY = 20, 200
+TOLERANCE = 1e-6
+FLAT = 1.3
+SECONDS = 0.2
+WORKER = "import SdkHarness"
+PROCESS_WORKERS = "--experiments=use_loopback_process_worker=True"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What each benchmark is given: a folder of its own, and where to tell how far it is."""
+
+    folder: Path
+    console: Console
+
+    def data(self, times: int) -> str:
+        """The taxi rows so many times, as a `--set`."""
+        path = self.folder / f"taxi-{times}.csv"
+        if not path.exists():
+            settings = recipe.load(millrace.RECIPE).settings.data
+            header, rows = resolve(settings, PROJECT_ROOT).files[0].read_bytes().split(b"\n", 1)
+            with path.open("wb") as file:
+                file.write(header + b"\n")
+                for _ in range(times):
+                    file.write(rows)
+        return f"data.path={path}"
+
+    def environment(self, name: str, *options: str) -> Path:
+        """An environment whose data work runs on Flink."""
+        path = millrace.write_environment(self.folder / name)
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+        delivered = yaml.safe_load((PROJECT_ROOT / "environments" / "flink.yaml").read_text(encoding="utf-8"))
+        settings["beam"] = delivered["beam"] | {"options": list(options)}
+        on_flink = path.with_name("flink.yaml")
+        on_flink.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        return on_flink
+
+    def run(self, name: str, environment: Path, *arguments: str) -> children.Timed:
+        """`millrace run taxi`; bars are not what is measured."""
+        self.console.print(f"Running {name}", style="dim")
+        line = ["-m", "pipeline.cli", "run", millrace.RECIPE, "--env", str(environment), *arguments]
+        return children.run(name, line, self.folder, allowed=(0, millrace.EXIT_NOT_GOOD_ENOUGH))
+
+
+def measure_equality(bench: Bench) -> list[Figure]:
+    """Everything that Flink makes of the rows, against what memory makes of them."""
+    on_flink, data = bench.environment("equality"), ("--set", bench.data(FEW))
+    in_memory = on_flink.with_name("environment.yaml")
+    folder = on_flink.parent
+    with cluster():
+        bench.run("on-flink", on_flink, *data)
+    made, seconds = _outputs(folder), _seconds(folder)
+    # The very model that was evaluated there; then the data work again from the start.
+    bench.run("evaluator-in-memory", in_memory, *data, "--force", "--from", "Evaluator", "--to", "Evaluator")
+    evaluation, of_memory = _output(folder, "Evaluator", "evaluation"), _seconds(folder)
+    bench.run("in-memory", in_memory, *data, "--force", "--to", "Transform")
+    again, of_memory = _outputs(folder), of_memory | _seconds(folder)
+    apart = {
+        "statistics": equality.statistics_apart(made["statistics"], again["statistics"]),
+        "transformed values": equality.transformed_apart(made["transformed_examples"], again["transformed_examples"]),
+        "metrics": equality.metrics_apart(made["evaluation"], evaluation),
+    }
+    vocabularies = equality.vocabularies_apart(made["transform_graph"], again["transform_graph"])
+    return [
+        Figure(
+            "examples that one has and the other not",
+            equality.examples_apart(made["examples"], again["examples"]),
+            0,
+            0,
+        ),
+        Figure("vocabularies that differ", len(vocabularies), at_most=0, digits=0),
+        *(Figure(f"{name} apart, at most", value, at_most=TOLERANCE, digits=12) for name, value in apart.items()),
+        *(
+            Figure(f"{node}: Flink / memory", seconds[node] / of_memory[node], unit=f" ({seconds[node]:.1f} s)")
+            for node in BEAM_NODES
+        ),
+    ]
+
+
+def measure_memory(bench: Bench) -> list[Figure]:
+    """The most memory that a worker of Beam's takes, each in a process of its own, for ten times the rows."""
+    # Beam starts a worker by the name of its program.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    peaks = {}
+    for times in (FEW, MANY):
+        environment = bench.environment(f"memory-{times}", PROCESS_WORKERS)
+        with cluster(), _watched() as peak:
+            bench.run(f"on-flink-{times}", environment, "--set", bench.data(times), "--to", "Transform")
+        peaks[times] = max(peak.values(), default=0) / 2**20
+    return [
+        *(Figure(f"peak memory of a worker, x {times}", peaks[times], unit=" MiB", digits=0) for times in peaks),
+        Figure("ten times the rows", peaks[MANY] / peaks[FEW], at_most=FLAT),
+    ]
+
+
+@contextmanager
+def cluster() -> Iterator[None]:
+    """What `make flink` starts; ended afterwards unless it ran before."""
+    here = Cluster()
+    started = here.start()
+    try:
+        yield
+    finally:
+        if started:
+            here.stop()
+
+
+@contextmanager
+def _watched() -> Iterator[dict[int, int]]:
+    """The peak resident bytes of each of Beam's worker processes that live meanwhile, by process id."""
+    found: dict[int, int] = {}
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(SECONDS):
+            for process in Path("/proc").glob("[0-9]*"):
+                try:
+                    if WORKER in (process / "cmdline").read_text(errors="replace"):
+                        found[int(process.name)] = _peak(process)
+                except (FileNotFoundError, ProcessLookupError, PermissionError):
+                    continue
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _peak(process: Path) -> int:
+    lines = (process / "status").read_text().splitlines()
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def _output(folder: Path, node: str, key: str) -> str:
+    return str(millrace.output(folder, millrace.RECIPE, node, key).uri)
+
+
+def _outputs(folder: Path) -> dict[str, str]:
+    nodes = millrace.latest_nodes(folder)
+    made = {"examples": "ExampleGen", "statistics": "StatisticsGen", "transform_graph": "Transform"}
+    made |= {"transformed_examples": "Transform", "evaluation": "Evaluator"}
+    return {key: _output(folder, node, key) for key, node in made.items() if node in nodes}
+
+
+def _seconds(folder: Path) -> dict[str, float]:
+    nodes = millrace.latest_nodes(folder)
+    return {
+        node: (nodes[node].updated - nodes[node].started) / 1000
+        for node in BEAM_NODES
+        if node in nodes and nodes[node].state != "CACHED"
+    }
+
+
+main = command(
+    f"Flink with two TaskManagers, taxi x {FEW}",
+    "Compare data work on Flink with the same work in memory.",
+    lambda folder, _rounds, console: Bench(folder, console),
+    {"equality": measure_equality, "memory": measure_memory},
+)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The spec for Kubeflow, rehearsed: its own commands as processes, against PostgreSQL, equal to the local run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import postgres
+import pytest
+import yaml
+from copied_project import Finished, Project
+
+from metadata import connection
+from metadata.queries import Queries
+from metadata.store import Store
+from pipeline import nodes
+
+SETTINGS = ("--set", "trainer.train_steps=100")
+SAME = {
+    "ExampleGen": "examples",
+    "SchemaGen": "schema",
+    "ExampleValidator": "anomalies",
+}
+"""Outputs whose every file has the same bytes in both. Transform writes the features of an example in any order, and of
+the model and its evaluation the numbers are compared."""
+
+
+@pytest.fixture
+def environment(postgres_server: postgres.Server, postgres_password: None, tmp_path: Path) -> Path:
+    """An environment file whose store is an empty PostgreSQL database."""
+    store = postgres_server.new_database().model_dump()
+    roots = {f"{name}_root": str(tmp_path / name) for name in ("pipeline", "serving", "log")}
+    path = tmp_path / "here.yaml"
+    path.write_text(yaml.safe_dump({"metadata_store": {"postgresql": store}, **roots}))
+    return path
+
+
+@pytest.fixture
+def program(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `millrace` on the PATH that runs the project's copy, as an image's would."""
+    path = tmp_path / "bin" / "millrace"
+    path.parent.mkdir()
+    path.write_text(f'#!/bin/sh\ncd {project.folder}\nexec {sys.executable} -W ignore -m pipeline.cli "$@"\n')
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(path.parent), prepend=":")
+
+
+def digests(store: Store, run: str) -> dict[str, dict[str, str]]:
+    """By node, the digest of each file of the outputs that are compared."""
+    records = store.node_runs("taxi", run)
+    made = {}
+    for node, output in SAME.items():
+        folder = Path(store.outputs(records[node].id)[output][0].uri)
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        made[node] = {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+        assert made[node]
+    return made
+
+
+def transformed(store: Store, run: str) -> list[dict[str, str]]:
+    """The transformed rows of the eval split, each as its features in text."""
+    import tensorflow as tf
+
+    transform = store.node_runs("taxi", run)["Transform"]
+    folder = Path(store.outputs(transform.id)["transformed_examples"][0].uri) / "Split-eval"
+    records = tf.data.TFRecordDataset([str(path) for path in folder.iterdir()], compression_type="GZIP")
+    rows = [tf.train.Example.FromString(record.numpy()).features.feature for record in records]
+    return [{name: str(feature) for name, feature in row.items()} for row in rows]
+
+
+def metrics(store: Store, run: str) -> dict[str, float]:
+    evaluator = store.node_runs("taxi", run)["Evaluator"]
+    folder = Path(store.outputs(evaluator.id)["evaluation"][0].uri)
+    found = json.loads((folder / "summary.json").read_text())["metrics"]
+    return {metric["name"]: metric["value"] for metric in found}
+
+
+def rehearsed(project: Project, environment: Path) -> Finished:
+    return project.millrace("kubeflow", "rehearse", "taxi", *SETTINGS, "--run", "r1", "--on", str(environment))
+
+
+def test_what_is_rehearsed_is_what_a_local_run_makes(
+    project: Project, environment: Path, program: None, postgres_server: postgres.Server, tmp_path: Path
+) -> None:
+    local = project.millrace("run", "taxi", *SETTINGS)
+    assert local.code == 3, local.errors
+    finished = rehearsed(project, environment)
+    assert finished.code == 3, finished.errors
+    # Too few steps: the bars are missed, and the task that says so has run, as nothing failed.
+    lines = {line.split()[0]: line.split()[1] for line in finished.output.splitlines() if line.startswith("  ")}
+    assert lines["Pusher"] == lines["NotGoodEnough"] == lines["CloseRun"] == "done"
+    assert "failed" not in lines.values()
+
+    settings = yaml.safe_load(environment.read_text())["metadata_store"]["postgresql"]
+    where = (settings["host"], settings["port"], settings["database"], settings["user"], postgres.PASSWORD)
+    there, here = Queries.open(connection.postgresql(*where)), project.store
+    assert there is not None
+    assert here is not None
+    [run] = here.run_ids("taxi")
+    states = {node: record.state for node, record in there.node_runs("taxi", "r1").items()}
+    assert states == dict.fromkeys((node for node in nodes.NODES if node != nodes.TFLITE_NODE), "COMPLETE")
+    assert digests(there, "r1") == digests(here, run)
+    rows = transformed(there, "r1")
+    assert len(rows) == 4966
+    assert rows == transformed(here, run)
+    assert metrics(there, "r1") == pytest.approx(metrics(here, run), abs=1e-6)
+
+    folder = tmp_path / "log" / "r1" / "kubeflow"
+    told = json.loads((folder / "pusher" / "output.json").read_text())
+    assert told["parameterValues"] == {"outcome": "not good enough"}
+    assert "Not pushed: the model did not reach every bar." in (folder / "not-good-enough.log").read_text()
+    assert (folder / "close-run" / "report").read_bytes() == (tmp_path / "log" / "r1" / "report.html").read_bytes()

@@ -1,0 +1,137 @@
+"""The scripts that start Flink: sizes, jars, processes, and what they say where something is missing."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from components.errors import MillraceError
+from flink import cluster, jars, sizes
+from flink.cluster import Cluster, Ports
+from flink.processes import Process
+
+
+def executable(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_sizes_grow_with_the_machine_within_bounds() -> None:
+    assert sizes.sizes(4096) == sizes.Sizes(384, 256, 384, 256, 256)
+    assert sizes.sizes(24 * 1024) == sizes.Sizes(768, 512, 1536, 1536, 512)
+    assert sizes.sizes(1024 * 1024) == sizes.Sizes(1024, 1024, 4096, 4096, 512)
+
+
+@pytest.mark.parametrize(
+    ("says", "message"),
+    [
+        (None, "there is no java in the PATH that starts"),
+        ("exit 1", "there is no java in the PATH that starts"),
+        ("echo 'openjdk version \"21.0.2\" 2024' >&2", "java is Java 21"),
+        ("echo 'java version \"1.8.0_1\"' >&2", "java is Java 8"),
+    ],
+)
+def test_a_java_that_will_not_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str | None, message: str
+) -> None:
+    if says:
+        executable(tmp_path, "java", says)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MillraceError, match=message) as caught:
+        jars.java()
+    assert caught.value.fix is not None
+    assert "openjdk-17" in caught.value.fix
+
+
+def test_jars_are_brought_once_and_again_when_the_pom_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, pom, folder = tmp_path / "calls", tmp_path / "pom.xml", tmp_path / "jars"
+    executable(tmp_path, "mvn", f'echo "$@" >> {log}; /bin/mkdir -p {folder}')
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(jars, "POM", pom)
+    for content, calls in (("one", 1), ("one", 1), ("two", 2)):
+        pom.write_text(content)
+        jars.fetch(folder)
+        assert len(log.read_text().splitlines()) == calls
+    assert f"-DoutputDirectory={folder}" in log.read_text()
+
+
+def test_what_maven_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MillraceError, match="there is no mvn in the PATH"):
+        jars.fetch(tmp_path / "jars")
+    executable(tmp_path, "mvn", "echo '[ERROR] no route to host'; exit 1")
+    with pytest.raises(MillraceError, match="no route to host") as caught:
+        jars.fetch(tmp_path / "jars")
+    assert caught.value.fix is not None
+    assert "mirror" in caught.value.fix
+    assert not (tmp_path / "jars").exists()
+
+
+@pytest.fixture
+def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Java that tells its version and else ends at once; the jars are there."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    executable(folder, "java", 'case "$1" in -version) echo \'version "17.0.1"\' >&2;; *) echo "no space left";; esac')
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setattr(jars, "fetch", lambda _folder: None)
+    monkeypatch.setattr(cluster, "memory", lambda: 8192)
+    return folder
+
+
+def free_ports() -> Ports:
+    sockets = [socket.socket() for _ in range(5)]
+    for one in sockets:
+        one.bind(("localhost", 0))
+    ports = Ports(*(one.getsockname()[1] for one in sockets))
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def test_a_taken_port_is_named(tmp_path: Path, fake_java: Path) -> None:
+    ports = free_ports()
+    with socket.socket() as taken:
+        taken.bind(("localhost", ports.job))
+        taken.listen()
+        with pytest.raises(MillraceError, match=f"port {ports.job}, which Flink's jobserver needs") as caught:
+            Cluster(tmp_path / "flink", ports).start()
+    assert caught.value.fix is not None
+    assert f"--job-port {ports.job + 100}" in caught.value.fix
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_a_process_that_died_shows_its_last_lines(tmp_path: Path, fake_java: Path) -> None:
+    here = Cluster(tmp_path / "flink", free_ports())
+    with pytest.raises(MillraceError, match=r"Flink.s jobmanager died\. Its last lines:\n  no space left"):
+        here.start()
+    assert not here.stop()
+
+
+def test_too_little_memory_is_told(tmp_path: Path, fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "memory", lambda: 2048)
+    with pytest.raises(MillraceError, match="needs 4096 MB of memory; here are 2048 MB"):
+        Cluster(tmp_path / "flink", free_ports()).start()
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_a_process_is_known_by_more_than_its_id(tmp_path: Path) -> None:
+    sleeper = tmp_path / "sleeper"
+    sleeper.write_text(f"#!{sys.executable}\nimport time\nprint('up', flush=True)\ntime.sleep(60)\n")
+    sleeper.chmod(0o755)
+    one = Process("one", tmp_path)
+    one.start([str(sleeper)])
+    pid = one.pid()
+    assert pid is not None
+    shutil.copy(tmp_path / "one.pid", tmp_path / "two.pid")
+    assert Process("two", tmp_path).pid() is None, "the id is another process's by now"
+    assert not Process("two", tmp_path).stop()
+    assert one.pid() == pid
+    assert one.stop()
+    assert one.pid() is None
+    assert not one.stop()

@@ -1,0 +1,95 @@
+"""The image: what it is made from is there, pinned, and what it starts is what was asked for."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+DOCKERFILE = (PROJECT / "Dockerfile").read_text(encoding="utf-8")
+ENTRYPOINT = PROJECT / "scripts" / "entrypoint.sh"
+PINNED = re.compile(r"^([a-z0-9][a-z0-9.-]*==\S+) \\((?:\n    --hash=\S+(?: \\)?)+)", re.MULTILINE)
+
+
+def pinned(lock: str) -> dict[str, set[str]]:
+    """The hashes by package and version."""
+    text = (PROJECT / lock).read_text(encoding="utf-8")
+    return {found[1]: set(re.findall(r"sha256:\w+", found[2])) for found in PINNED.finditer(text)}
+
+
+def test_its_packages_are_the_locked_ones_without_those_of_development() -> None:
+    everything, runtime = pinned("requirements.lock"), pinned("requirements.runtime.lock")
+
+    assert runtime.items() <= everything.items()
+    names = {package.partition("==")[0] for package in runtime}
+    assert {"tfx", "tensorflow", "apache-beam", "kfp"} <= names
+    assert not names & {"pytest", "playwright", "ruff", "uv"}
+
+
+def test_what_it_copies_is_there_and_not_kept_back() -> None:
+    ignore = (PROJECT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    copied = [
+        source
+        for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
+        for source in line.split()[:-1]
+    ]
+
+    assert [source for source in copied if not (PROJECT / source).exists()] == []
+    assert "*" in ignore
+    assert [source for source in copied if f"!{source}" not in ignore] == []
+
+
+def test_it_has_all_rooms_of_the_project() -> None:
+    rooms = {path.parent.name for path in PROJECT.glob("*/__init__.py")} - {"benchmarks", "tests"}
+
+    assert rooms
+    assert [room for room in rooms if f"COPY {room} {room}\n" not in DOCKERFILE] == []
+
+
+def test_its_bases_are_pinned_to_the_projects_own_versions() -> None:
+    [beam] = [
+        package.partition("==")[2] for package in pinned("requirements.lock") if package.startswith("apache-beam==")
+    ]
+    python = (PROJECT / ".python-version").read_text(encoding="utf-8").strip()
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+
+    assert bases[0] == f"apache/beam_python{python}_sdk:{beam}"
+    _, builder, slim = bases
+    assert re.fullmatch(rf"python:{re.escape(python)}\.\d+-slim-\w+", slim)
+    assert builder == slim.replace("-slim", "")
+
+
+def test_it_runs_as_nobody_special() -> None:
+    last = DOCKERFILE.rpartition("\nFROM ")[2]
+
+    assert re.findall(r"^USER (.+)$", last, re.MULTILINE) == ["1000:1000"]
+    assert last.index("USER 1000:1000") > last.rindex("\nRUN ")
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (("--id=1-1", "--control_endpoint=a b"), "boot|--id=1-1|--control_endpoint=a b|"),
+        (("--worker_pool",), "boot|--worker_pool|"),
+        (("printf", "%s|", "node", "run it"), "node|run it|"),
+    ],
+)
+def test_beams_flags_start_beams_worker_and_words_are_a_command(
+    tmp_path: Path, words: tuple[str, ...], printed: str
+) -> None:
+    boot = tmp_path / "boot"
+    boot.write_text("#!/bin/sh\nprintf '%s|' boot \"$@\"\n", encoding="utf-8")
+    boot.chmod(0o755)
+
+    ended = subprocess.run(
+        [ENTRYPOINT, *words], env={"PATH": "/usr/bin:/bin", "BEAM_BOOT": str(boot)}, capture_output=True, text=True
+    )
+
+    assert (ended.stdout, ended.stderr, ended.returncode) == (printed, "", 0)
+
+
+def test_an_exit_code_is_the_commands_own() -> None:
+    assert subprocess.run([ENTRYPOINT, "sh", "-c", "exit 75"]).returncode == 75
