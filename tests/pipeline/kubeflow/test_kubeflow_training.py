@@ -21,7 +21,7 @@ from components.trainer.launching import Launch
 from components.trainer.settings import TrainerSettings
 from components.trainer.worker_process import Failure
 from pipeline import environment as environments
-from pipeline import node, recipe
+from pipeline import node, recipe, worker
 from pipeline.kubeflow import tasks, training, training_api, training_job, training_manifest
 from pipeline.kubeflow.settings import KubeflowSettings
 from pipeline.kubeflow.training_job import TrainingJob
@@ -295,3 +295,19 @@ def test_machines_are_looked_for_the_pods_that_train_too() -> None:
         chosen = recipe.load("taxi", overrides)
         wanted = tasks.asking(chosen, tasks.of(chosen, environment, "kubeflow"), settings)
         assert [task.settings.cpu for task in wanted if task.name == training.NODE] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "environment", "pods"),
+    [
+        ("Trainer", "kubeflow", True),
+        ("Transform", "kubeflow", False),
+        ("Trainer", "local", False),
+    ],
+)
+def test_only_the_trainer_of_a_cluster_trains_in_pods(name: str, environment: str, pods: bool) -> None:
+    request = worker.Request(recipe="taxi", overrides=(), environment=environment, run_id="taxi-1", span=None)
+    task = node.Task(recipe.load("taxi"), environments.load(environment), name, request)
+    with node._training_pods(task):
+        assert isinstance(launching.chosen(), TrainingJob) is pods
+    assert launching.chosen() is None
