@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from components.errors import MillraceError, NodeError, SettingsError, StoreError
+from components.errors import ClusterError, MillraceError, NodeError, SettingsError, StoreError
 from metadata.store import NodeRun
 from pipeline import beam, checks, engines, fingerprint, leftovers, local, lock, nodes, stores, worker
 from pipeline.environment import Environment
@@ -79,6 +79,7 @@ def run(task: Task) -> Done:
             settings or code, or the run is another recipe's.
         BusyError: Another process runs this node of this run, or the recipe alone.
         StoreError: The metadata store is away.
+        ClusterError: The cluster that trains is away.
         NodeError: The node failed.
         KeyboardInterrupt: The user or the scheduler stopped it; nothing half done is left.
     """
@@ -172,6 +173,7 @@ def _work(task: Task, prints: Mapping[str, Fingerprint]) -> None:
 
         _check_upstream(task, runner.upstream(pipeline, task.node))
         stack.enter_context(_alone(task, prints))
+        stack.enter_context(_training_pods(task))
         runner.run_node(pipeline, task.node, task.run_folder)
 
 
@@ -217,11 +219,27 @@ def _alone(task: Task, prints: Mapping[str, Fingerprint]) -> Iterator[None]:
 
 
 @contextmanager
+def _training_pods(task: Task) -> Iterator[None]:
+    """Has a training in several processes run in pods of its own, where Kubernetes schedules the nodes."""
+    settings = task.environment.kubeflow
+    if settings is None or task.node != TRAINER_NODE:
+        yield
+        return
+    from components.trainer import launching
+    from pipeline.kubeflow import training
+    from pipeline.kubeflow.training_job import TrainingJob
+
+    training.check(task.recipe.settings.trainer, settings)
+    with launching.by(TrainingJob(task.recipe.name, task.run_id, settings)):
+        yield
+
+
+@contextmanager
 def _translated(task: Task) -> Iterator[None]:
     try:
         yield
     except MillraceError as error:
-        if isinstance(error, (SettingsError, StoreError)):
+        if isinstance(error, (SettingsError, StoreError, ClusterError)):
             raise
         raise _failure(task, error) from error
     except Exception as error:

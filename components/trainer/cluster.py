@@ -19,7 +19,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from components.errors import TrainingError
-from components.trainer import callbacks, strategies, watching, worker_process
+from components.trainer import callbacks, launching, strategies, watching, worker_process
 from components.trainer.job import Job
 from components.trainer.settings import TrainerSettings
 
@@ -53,7 +53,7 @@ def is_needed(settings: TrainerSettings) -> bool:
     """
     if strategies.cluster_config():
         return False
-    if settings.workers > 1 or settings.strategy == "parameter_server":
+    if settings.in_several_processes:
         return True
     gpus = tf.config.list_physical_devices("GPU")
     rehearsal = not gpus and (settings.replicas or 1) > 1
@@ -67,6 +67,27 @@ def train(job: Job) -> None:
         TrainingError: One of the processes died, and the others were ended; or there are fewer GPUs than workers.
         MillraceError: What a process raised.
     """
+    launcher = launching.chosen()
+    if launcher and job.settings.in_several_processes:
+        _train_elsewhere(job, launcher)
+    else:
+        _train_here(job)
+
+
+def _train_elsewhere(job: Job, launcher: launching.Launcher) -> None:
+    """Leaves what each process is to do in a folder beside the logs, which all of them see, and has them started."""
+    prefix = Path(_log_prefix(job))
+    with tempfile.TemporaryDirectory(prefix=f"{prefix.name}processes-", dir=prefix.parent) as folder:
+        launch = launching.Launch(
+            Path(folder), launching.numbers(job.settings), os.environ.get(callbacks.PROGRESS_VARIABLE)
+        )
+        for name in launch.names:
+            task = worker_process.Task(job=job, parent=None, cores=[], failure_path=str(launch.failure_path(name)))
+            (launch.folder / f"{name}.json").write_text(task.model_dump_json(), encoding="utf-8")
+        launcher(launch)
+
+
+def _train_here(job: Job) -> None:
     roles = _roles(job.settings)
     shares = _divide(sorted(os.sched_getaffinity(0)), sum(kind == "worker" for kind, _ in roles))
     gpus = _divide_gpus(job.settings.workers)

@@ -98,6 +98,11 @@ class TrainerSettings(Settings):
     callbacks: CallbackSettings = CallbackSettings()
     params: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def in_several_processes(self) -> bool:
+        """Whether the processes of a cluster train; one that TF_CONFIG names, or else one that is started for it."""
+        return self.workers > 1 or self.strategy == "parameter_server"
+
     @model_validator(mode="after")
     def _one_length(self) -> TrainerSettings:
         given = {"train_steps": self.train_steps, "epochs": self.epochs, "phases": self.phases or None}

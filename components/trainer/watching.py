@@ -46,9 +46,14 @@ class Worker:
     @property
     def failure(self) -> Failure | None:
         """The exception that ended it, if one did."""
-        if not self.failure_path.exists():
-            return None
-        return Failure.model_validate_json(self.failure_path.read_text(encoding="utf-8"))
+        return read(self.failure_path)
+
+
+def read(failure_path: Path) -> Failure | None:
+    """The exception that ended a process, if one did."""
+    if not failure_path.exists():
+        return None
+    return Failure.model_validate_json(failure_path.read_text(encoding="utf-8"))
 
 
 def watch(workers: Sequence[Worker]) -> None:
@@ -68,7 +73,7 @@ def watch(workers: Sequence[Worker]) -> None:
         _show(output)
     failed = [worker for worker in workers if worker.failed]
     if failed:
-        raise _error(min(failed, key=_rank))
+        raise _error(min(failed, key=lambda worker: rank(worker.failure)))
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -87,24 +92,34 @@ def _show(output: BinaryIO) -> None:
     sys.stdout.flush()
 
 
-def _rank(worker: Worker) -> int:
-    """The order in which failures are likely to be the cause of the others."""
-    failure = worker.failure
+def rank(failure: Failure | None) -> int:
+    """The order in which failures are likely to be the cause of the others; a process that was ended has none."""
     if failure is None:
         return 0
     return 2 if failure.lost_peer else 1
 
 
+def known(failure: Failure | None) -> MillraceError | None:
+    """The error of ours that ended a process, if one did."""
+    if failure is None or failure.kind is None:
+        return None
+    kind: type[MillraceError] = getattr(errors, failure.kind)
+    return kind(failure.what, failure.fix)
+
+
+def last_lines(log: str) -> str:
+    """The end of what a process printed."""
+    shown = [line[:LINE_LENGTH] for line in log.splitlines() if line.strip()][-LAST_LINES:]
+    return "\n".join(shown) or "It left no output."
+
+
 def _error(worker: Worker) -> MillraceError:
-    failure = worker.failure
-    if failure and failure.kind:
-        kind: type[MillraceError] = getattr(errors, failure.kind)
-        return kind(failure.what, failure.fix)
+    error = known(worker.failure)
+    if error:
+        return error
     code = worker.process.returncode
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    lines = worker.log.read_text(encoding="utf-8", errors="replace").splitlines()
-    shown = [line[:LINE_LENGTH] for line in lines if line.strip()][-LAST_LINES:]
-    last = "\n".join(shown) or "It left no output."
+    last = last_lines(worker.log.read_text(encoding="utf-8", errors="replace"))
     return TrainingError(
         f"{worker.name} of the training {how}; its last lines:\n{last}\nLog: {worker.log}",
         "Mend the cause, or give the machine more memory if that was it, and run again: what was trained is kept.",

@@ -1,7 +1,11 @@
-"""One process of a training in several: `python -m components.trainer.worker_process TASK`, started by `cluster`."""
+"""One process of a training in several: `python -m components.trainer.worker_process TASK`, started by `cluster`.
+
+TASK is the file of what it is to do, or a folder with a file for each: on a cluster all workers get one command.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
@@ -18,13 +22,13 @@ class Task(Settings):
 
     Attributes:
         job: What is trained.
-        parent: The process that watches this one.
+        parent: The process that watches this one; None where that is on another machine.
         cores: The processor cores to run on; empty for all.
         failure_path: Where an error goes.
     """
 
     job: Job
-    parent: int
+    parent: int | None
     cores: list[int]
     failure_path: str
 
@@ -47,8 +51,9 @@ class Failure(Settings):
 
 def main(task_path: str) -> None:
     """Trains, or serves those that train; an error ends the process with exit code 1 and is found at `failure_path`."""
-    task = Task.model_validate_json(Path(task_path).read_text(encoding="utf-8"))
-    processes.die_with(task.parent)
+    task = Task.model_validate_json(_own(Path(task_path)).read_text(encoding="utf-8"))
+    if task.parent is not None:
+        processes.die_with(task.parent)
     if task.cores:
         # Before TensorFlow is loaded, which makes a thread for each core that it may run on.
         os.sched_setaffinity(0, task.cores)
@@ -63,6 +68,14 @@ def main(task_path: str) -> None:
     sys.stderr.flush()
     # Taking TensorFlow apart again waits for processes that may be gone, and ends in a traceback of its own.
     os._exit(exit_code)
+
+
+def _own(path: Path) -> Path:
+    """This process's file; of a folder, the one that TF_CONFIG names."""
+    if not path.is_dir():
+        return path
+    task = json.loads(os.environ["TF_CONFIG"])["task"]
+    return path / f"{task['type']}-{task['index']}.json"
 
 
 def _run(job: Job) -> None:

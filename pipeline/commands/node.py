@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from components.errors import BusyError, EngineError, MillraceError, SettingsError, StoreError
+from components.errors import BusyError, ClusterError, EngineError, MillraceError, SettingsError, StoreError
 from pipeline import environment as environments
 from pipeline import node as node_runs
 from pipeline import nodes, outcome, progress, recipe, worker
@@ -47,8 +47,8 @@ def run_node(
 
     \b
     Exit codes: 0 succeeded, 1 the node failed, 2 wrong settings or nodes before it
-    have not succeeded, 75 try again (metadata store or Flink is away, or another
-    process is at it), 130 interrupted, 143 terminated.
+    have not succeeded, 75 try again (metadata store, Flink or cluster is away, or
+    another process is at it), 130 interrupted, 143 terminated.
     """
     chosen = recipe.load(recipe_name, overrides)
     found = nodes.find(node_name)
@@ -80,7 +80,7 @@ def run_node(
 
 def exit_code(error: MillraceError) -> int:
     """What tells a scheduler whether to run the node again."""
-    if isinstance(error, (BusyError, EngineError, StoreError)):
+    if isinstance(error, (BusyError, ClusterError, EngineError, StoreError)):
         return EXIT_TRY_AGAIN
     return EXIT_SETTINGS if isinstance(error, SettingsError) else EXIT_ERROR
 

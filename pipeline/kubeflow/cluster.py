@@ -13,6 +13,8 @@ from pipeline.kubeflow.settings import KubeflowSettings, TaskSettings, cores, si
 from pipeline.kubeflow.tasks import Task
 
 NOT_FOUND = 404
+CONFLICT = 409
+FORBIDDEN = (401, 403)
 TIMEOUT_SECONDS = 10
 BARRING = {"NoSchedule", "NoExecute"}
 RUN_LABEL = "pipeline/runid"
@@ -78,7 +80,7 @@ class Cluster:
     """
 
     def __init__(self, core: Any | None = None) -> None:
-        self._core = core or _connect()
+        self._core = core or connect()
 
     def check(self, settings: KubeflowSettings, wanted: Sequence[Task]) -> list[str]:
         """Checks what the tasks need of the cluster.
@@ -151,7 +153,12 @@ class Refused:
     reason: str
 
 
-def _connect() -> Any:
+def connect() -> Any:
+    """A `kubernetes.client.CoreV1Api` of the cluster that kubectl, or the pod that we are in, speaks to.
+
+    Raises:
+        ClusterError: There is neither.
+    """
     # Takes most of a second.
     from kubernetes import client, config
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from components.errors import SettingsError
 from pipeline import nodes
 from pipeline.environment import Environment
+from pipeline.kubeflow import training
 from pipeline.kubeflow.settings import EXIT_TASK, VERDICT_TASK, KubeflowSettings, TaskSettings
 from pipeline.recipe import PROJECT_ROOT, Recipe
 
@@ -116,9 +117,10 @@ def of(recipe: Recipe, environment: Environment, environment_name: str) -> list[
     """The tasks of a recipe in an order in which they can run; the last two run on condition, and in the end.
 
     Raises:
-        SettingsError: The environment is none that pods can share.
+        SettingsError: The environment is none that pods can share, or gives the Trainer other pods than it needs.
     """
     settings = check(environment, environment_name)
+    training.check(recipe.settings.trainer, settings)
     where = in_image(environment_name)
     made = [
         _task(recipe, node, where, settings, upstream, (OUTCOME,) if node == nodes.PUSHER_NODE else ())
@@ -126,6 +128,14 @@ def of(recipe: Recipe, environment: Environment, environment_name: str) -> list[
     ]
     verdict = _task(recipe, VERDICT_TASK, where, settings, (nodes.PUSHER_NODE,), ())
     return [*made, verdict, _task(recipe, EXIT_TASK, where, settings, (), ())]
+
+
+def asking(recipe: Recipe, made: Sequence[Task], settings: KubeflowSettings) -> list[Task]:
+    """The tasks, each with what it asks a machine for: also the pods that train for a task that only watches them."""
+    if not recipe.settings.trainer.in_several_processes:
+        return list(made)
+    [watching] = [task for task in made if task.name == training.NODE]
+    return [*made, replace(watching, settings=settings.task(training.NODE))]
 
 
 def _task(
@@ -143,7 +153,7 @@ def _task(
         upstream=upstream,
         artifacts={**ARTIFACTS.get(name, {}), **SHOWN.get(name, {})},
         parameters=parameters,
-        settings=settings.task(name),
+        settings=training.task(recipe.settings.trainer, settings) if name == training.NODE else settings.task(name),
     )
 
 

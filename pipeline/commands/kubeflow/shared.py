@@ -82,9 +82,10 @@ def _looked_at(chosen: Recipe, environment_name: str) -> list[str]:
     from pipeline.kubeflow.cluster import Cluster
 
     environment = environments.load(environment_name)
-    wanted = tasks.of(chosen, environment, environment_name)
+    settings = tasks.check(environment, environment_name)
+    wanted = tasks.asking(chosen, tasks.of(chosen, environment, environment_name), settings)
     try:
-        return Cluster().check(tasks.check(environment, environment_name), wanted)
+        return Cluster().check(settings, wanted)
     except ClusterError as error:
         return [f"Not looked at: what the tasks need of the cluster; {error.what}"]
 

@@ -32,7 +32,7 @@ def no_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise ClusterError("no way to Kubernetes' API from here: no kubeconfig")
 
-    monkeypatch.setattr(cluster, "_connect", refuse)
+    monkeypatch.setattr(cluster, "connect", refuse)
 
 
 @pytest.fixture

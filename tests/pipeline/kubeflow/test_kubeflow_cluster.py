@@ -206,7 +206,7 @@ def test_logs_are_those_of_the_newest_pod_of_the_task(
     millrace: Millrace, standin: Standin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     core = Core()
-    monkeypatch.setattr(cluster, "_connect", lambda: core)
+    monkeypatch.setattr(cluster, "connect", lambda: core)
     millrace("submit", "small", "--run", "a")
     assert millrace("logs", "a", "trainer").stdout == "new main False\n"
     assert core.selector == "pipeline/runid=id-0,millrace/node=Trainer"
@@ -220,7 +220,7 @@ def test_logs_are_those_of_the_newest_pod_of_the_task(
 def test_submit_refuses_what_the_cluster_lacks_before_it_uploads(
     millrace: Millrace, standin: Standin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_connect", lambda: Core(missing="namespace"))
+    monkeypatch.setattr(cluster, "connect", lambda: Core(missing="namespace"))
     result = millrace("submit", "small")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: the cluster has no namespace 'kubeflow'.\n")

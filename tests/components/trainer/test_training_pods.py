@@ -1,0 +1,82 @@
+"""The real processes of a training, started as pods by a stand-in of the cluster."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from kubernetes_standin import KubernetesStandin
+from tiny_artifacts import Tiny
+
+from components.trainer import callbacks, cluster, launching
+from components.trainer.job import Job
+from pipeline import environment
+from pipeline.kubeflow import training_api
+from pipeline.kubeflow.training_job import TrainingJob
+
+
+def new_job(tiny: Tiny, folder: Path) -> Job:
+    folder.mkdir()
+    return Job(
+        train_files=tiny.files("train"),
+        eval_files=tiny.files("eval"),
+        transform_graph=tiny.graph,
+        model_module="tiny_recipe",
+        label="big",
+        settings={
+            "epochs": 2,
+            "batch_size": 26,
+            "steps_per_execution": 2,
+            "precision": "float32",
+            "workers": 2,
+        },
+        serving_model_dir=str(folder / "serving"),
+        model_run_dir=str(folder),
+        checkpoint_root=str(folder / "checkpoints"),
+    )
+
+
+@pytest.fixture
+def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrainingJob]:
+    """A launcher whose cluster is the stand-in."""
+    monkeypatch.setattr(training_api, "SECONDS_BETWEEN_LOOKS", 0.2)
+    monkeypatch.setenv(callbacks.PROGRESS_VARIABLE, str(tmp_path / "Trainer.progress.json"))
+    settings = environment.load("kubeflow").kubeflow
+    assert settings is not None
+    standin = KubernetesStandin(tmp_path).start()
+    yield TrainingJob("tiny", "tiny-1", settings, standin.core)
+    standin.stop()
+    assert standin.requests
+    assert standin.jobs == {}
+
+
+def scores(job: Job, tiny: Tiny) -> np.ndarray:
+    served = tf.saved_model.load(job.serving_model_dir).signatures["serving_default"]
+    [output] = served(examples=tf.constant(tiny.serialized("eval"))).values()
+    return output.numpy()
+
+
+def history(job: Job) -> list[dict[str, float]]:
+    rows = csv.DictReader(Path(job.model_run_dir, callbacks.HISTORY_FILE).read_text().splitlines())
+    return [{name: float(value) for name, value in row.items()} for row in rows]
+
+
+def test_pods_train_the_model_that_local_processes_train(tiny: Tiny, pods: TrainingJob, tmp_path: Path) -> None:
+    here, there = new_job(tiny, tmp_path / "here"), new_job(tiny, tmp_path / "there")
+    cluster.train(here)
+    progress = tmp_path / "Trainer.progress.json"
+    progress.unlink()
+    with launching.by(pods):
+        cluster.train(there)
+    np.testing.assert_allclose(scores(there, tiny), scores(here, tiny), rtol=0, atol=1e-6)
+    assert len(history(there)) == 2
+    for found, expected in zip(history(there), history(here), strict=True):
+        assert found == pytest.approx(expected, abs=1e-6)
+    assert json.loads(progress.read_text())["epoch"] == 2
+    assert json.loads(progress.read_text())["note"] == "float32, 2 workers"
+    assert not list(tmp_path.glob("Trainer.processes-*"))
