@@ -3,99 +3,56 @@
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 
 import click
-import yaml
 
-from components.errors import MillraceError
-from pipeline import environment as environments
-from pipeline import nodes, recipe, stores, why
-from pipeline.commands import (
-    check,
-    deploy,
-    diff,
-    inspect,
-    kubeflow,
-    lineage,
-    node,
-    predict,
-    report,
-    rollback,
-    run,
-    runs,
-    schema,
-    serve,
-)
-from pipeline.commands.line import (
-    DEFAULT_RECIPE,
-    ENVIRONMENT_OPTION,
-    RECIPE_ARGUMENT,
-    SET_OPTION,
-    environment_words,
-    reports_errors,
-    shell_line,
-)
+COMMANDS = {
+    "artifacts": "runs",
+    "check": "check",
+    "deploy": "deploy",
+    "diff": "diff",
+    "inspect": "inspect",
+    "kubeflow": "kubeflow",
+    "lineage": "lineage",
+    "node": "node",
+    "predict": "predict",
+    "recipes": "recipes",
+    "report": "report",
+    "rollback": "rollback",
+    "run": "run",
+    "runs": "runs",
+    "schema": "schema",
+    "serve": "serve",
+    "show": "recipes",
+    "status": "runs",
+    "why": "why",
+}
+"""The commands, each with its module below pipeline/commands."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Loads the one command that is called: the others would take longer than a run with nothing to do."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        """All names."""
+        return sorted(COMMANDS)
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        """The command of that name, or None."""
+        if name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"pipeline.commands.{COMMANDS[name]}"), name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="millrace")
 def main() -> None:
     """Raw files in, a validated and served model out, every artifact recorded."""
     # ML Metadata logs each error that it raises; what a user needs of it is in ours.
     logging.getLogger("absl").setLevel(logging.CRITICAL)
 
-
-@main.command("why")
-@click.argument("node")
-@click.option("--recipe", "recipe_name", default=DEFAULT_RECIPE, show_default=True)
-@ENVIRONMENT_OPTION
-@reports_errors
-def why_command(node: str, recipe_name: str, environment_name: str) -> None:
-    """Say in one sentence why NODE ran or was cached."""
-    chosen = recipe.load(recipe_name)
-    store = stores.opened(environments.load(environment_name))
-    if store is None:
-        run_it = shell_line("run", recipe_name, *environment_words(environment_name))
-        raise MillraceError(f"{recipe_name} has not run yet.", f"Run it with: {run_it}")
-    found = nodes.find(node)
-    if not store.history(chosen.name, found):
-        nodes.check_present(chosen, found)
-    click.echo(why.explain(store, chosen.name, found))
-
-
-@main.command()
-@reports_errors
-def recipes() -> None:
-    """List the recipes."""
-    for name in recipe.names():
-        click.echo(f"{name:<12} {recipe.load(name).settings.description}")
-
-
-@main.command()
-@RECIPE_ARGUMENT
-@SET_OPTION
-@reports_errors
-def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
-    """Print a recipe's resolved settings, defaults included."""
-    settings = recipe.load(recipe_name, overrides).settings.model_dump(mode="json")
-    click.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)
-
-
-INSPECT = (
-    inspect.inspect,
-    runs.runs,
-    runs.status,
-    runs.artifacts,
-    lineage.lineage,
-    diff.diff,
-    report.report,
-    schema.schema,
-)
-
-PLACES = (check.check, deploy.deploy, node.node, kubeflow.kubeflow)
-
-for command in (run.run, serve.serve, predict.predict, rollback.rollback, *PLACES, *INSPECT):
-    main.add_command(command)
 
 if __name__ == "__main__":
     main()
