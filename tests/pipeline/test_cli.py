@@ -249,7 +249,7 @@ def evaluated(places: Environment, blessed: bool, pushed_to: Path | None) -> loc
     builder.node("Evaluator", outputs={"evaluation": builder.artifact("ModelEvaluation", folder)})
     properties = {"pushed_destination": str(pushed_to)} if pushed_to else {}
     builder.node("Pusher", outputs={"pushed_model": builder.artifact("PushedModel", **properties)})
-    store = cli.stores.opened(places)
+    store = stores.opened(places)
     assert store is not None
     return local.Run("small-7", store.node_runs("small", "small-7"), new=True)
 
