@@ -62,20 +62,26 @@ def run_node(
         force=force,
     )
     task = node_runs.Task(chosen, environments.load(environment_name), found, request)
+    began_light = "tensorflow" not in sys.modules
+    _leave(_code(task), began_light)
+
+
+def _code(task: node_runs.Task) -> int:
+    """Runs the task, tells how it ended, and says with which exit code."""
     try:
         with node_runs.stopped_by_the_scheduler():
             done = node_runs.run(task)
     except MillraceError as error:
         tell(error)
-        _leave(exit_code(error))
+        return exit_code(error)
     except node_runs.StoppedError:
         click.echo("Stopped. Nothing half done is left; the same command goes on.")
-        _leave(EXIT_TERMINATED)
+        return EXIT_TERMINATED
     except KeyboardInterrupt:
         click.echo("Stopped. Nothing half done is left; the same command goes on.")
-        _leave(EXIT_INTERRUPTED)
+        return EXIT_INTERRUPTED
     _tell_end(task, done)
-    _leave(0)
+    return 0
 
 
 def exit_code(error: MillraceError) -> int:
@@ -94,8 +100,8 @@ def _tell_end(task: node_runs.Task, done: node_runs.Done) -> None:
     click.echo(f"Log        {outcome.shown(worker.log_path(task.run_folder, task.node))}")
 
 
-def _leave(code: int) -> None:
-    if "tensorflow" not in sys.modules:
+def _leave(code: int, began_light: bool) -> None:
+    if "tensorflow" not in sys.modules or not began_light:
         sys.exit(code)
     # Taking TensorFlow and Beam apart again takes over a second and ends in a traceback of TensorFlow's own.
     sys.stdout.flush()
