@@ -18,7 +18,6 @@ from store_builder import StoreBuilder
 from components.errors import BusyError, DataError, MillraceError, NodeError, SettingsError, StoreError
 from metadata.store import NodeRun
 from pipeline import cli, fingerprint, lock, node, worker
-from pipeline.commands import node as command
 from pipeline.environment import Environment
 from pipeline.recipe import Recipe
 
@@ -265,7 +264,6 @@ def test_the_exit_code_says_whether_to_try_again(
         return node.Done(outcome, new=True)
 
     monkeypatch.setattr(node, "run", run)
-    monkeypatch.setattr(command, "_leave", lambda exit_code: (_ for _ in ()).throw(SystemExit(exit_code)))
     result = CliRunner().invoke(
         cli.main, ["node", "run", "small", "trainer", "--run", "one", "--set", "trainer.epochs=3"]
     )
@@ -277,6 +275,5 @@ def test_the_exit_code_says_whether_to_try_again(
 def test_what_succeeded_before_is_said(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = NodeRun(1, "Trainer", "COMPLETE", 0, 2_500, {})
     monkeypatch.setattr(node, "run", lambda _task: node.Done(record, new=False))
-    monkeypatch.setattr(command, "_leave", lambda _code: None)
     result = CliRunner().invoke(cli.main, ["node", "run", "small", "Trainer", "--run", "one"])
     assert result.output == "Trainer succeeded in run one before; nothing to do.\n"
