@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import ml_metadata as mlmd
@@ -69,10 +70,8 @@ def opened(environment: Environment) -> Queries | None:
         SettingsError: The password's variable is not set.
         StoreError: Its server cannot be reached or refuses us.
     """
-    try:
+    with _translated(environment):
         return Queries.open(connection(environment))
-    except connections.UnreachableError as error:
-        raise _unreachable(environment, error) from error
 
 
 def writable(environment: Environment) -> mlmd.MetadataStore:
@@ -82,10 +81,8 @@ def writable(environment: Environment) -> mlmd.MetadataStore:
         SettingsError: The password's variable is not set.
         StoreError: Its server cannot be reached or refuses us.
     """
-    try:
+    with _translated(environment):
         return connections.connect(connection(environment))
-    except connections.UnreachableError as error:
-        raise _unreachable(environment, error) from error
 
 
 def exists(environment: Environment) -> bool:
@@ -128,6 +125,14 @@ def patiently(environment: Environment, ask: Callable[[], Answer]) -> Answer:
             if time.monotonic() >= deadline:
                 raise
             time.sleep(connections.PAUSE_SECONDS)
+
+
+@contextmanager
+def _translated(environment: Environment) -> Iterator[None]:
+    try:
+        yield
+    except connections.UnreachableError as error:
+        raise _unreachable(environment, error) from error
 
 
 def _unreachable(environment: Environment, error: connections.UnreachableError) -> StoreError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
@@ -42,6 +43,20 @@ def render(template: str, *, inline: bool, links: Links, **values: Any) -> str:
         values: What the template shows.
     """
     return templates().get_template(template).render(inline=inline, links=links, **values)
+
+
+def write(page: str, path: Path) -> None:
+    """Writes a page as a file; whole or not at all.
+
+    Raises:
+        OSError: It cannot be written there.
+    """
+    staging = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        staging.write_text(page, encoding="utf-8")
+        os.replace(staging, path)
+    finally:
+        staging.unlink(missing_ok=True)
 
 
 @cache

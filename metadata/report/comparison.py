@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -135,12 +134,7 @@ def write(store: Queries, before: RunRecord, after: RunRecord, path: Path) -> No
         OSError: It cannot be written there.
     """
     page = render(store, before, after, inline=True, links=Links())
-    staging = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        staging.write_text(page, encoding="utf-8")
-        os.replace(staging, path)
-    finally:
-        staging.unlink(missing_ok=True)
+    rendering.write(page, path)
 
 
 def shown(value: Any) -> str:

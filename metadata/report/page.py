@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -131,9 +130,4 @@ def write(store: Queries, run: RunRecord, surroundings: Surroundings, path: Path
         OSError: It cannot be written there.
     """
     page = render(Source.of(store, run), surroundings, inline=True)
-    staging = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        staging.write_text(page, encoding="utf-8")
-        os.replace(staging, path)
-    finally:
-        staging.unlink(missing_ok=True)
+    rendering.write(page, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -45,3 +46,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(local, "_start_and_watch", start)
     return seen
+
+
+@pytest.fixture
+def env(places: Environment, tmp_path: Path) -> str:
+    """An environment file of `places`."""
+    path = tmp_path / "places.yaml"
+    path.write_text(places.model_dump_json())
+    return str(path)

@@ -25,14 +25,6 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def env(places: Environment, tmp_path: Path) -> str:
-    """An environment file of `places`."""
-    path = tmp_path / "places.yaml"
-    path.write_text(places.model_dump_json())
-    return str(path)
-
-
-@pytest.fixture
 def said(env: str) -> Run:
     """Calls the command line: `said("report")`."""
 

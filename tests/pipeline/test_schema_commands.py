@@ -45,14 +45,6 @@ COMPANIES = ["Blue"] * 6 + ["Cab"] * 3 + ["Ace"]
 
 
 @pytest.fixture
-def env(places: Environment, tmp_path: Path) -> str:
-    """An environment file of `places`."""
-    path = tmp_path / "places.yaml"
-    path.write_text(places.model_dump_json())
-    return str(path)
-
-
-@pytest.fixture
 def schema(project: Path) -> Path:
     """The curated schema of `small`."""
     path = project / "schemas" / "small" / "schema.pbtxt"

@@ -150,7 +150,7 @@ def test_a_report_is_written_whole_or_not_at_all(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(page.os, "replace", full)
+        patch.setattr(rendering.os, "replace", full)
         with pytest.raises(OSError, match="No space left"):
             page.write(store, run, Surroundings(GRAPH), path)
     assert [(found.name, found.read_text()) for found in folder.iterdir()] == [("report.html", "the one before")]
