@@ -33,7 +33,7 @@ INDEX_LABEL = "training.kubeflow.org/replica-index"
 
 
 DISRUPTED = "DisruptionTarget"
-"""The condition of a pod that the cluster takes away: preempted, evicted, or without its machine; Kubernetes >= 1.26."""
+"""The condition of a pod that the cluster takes away: preempted, evicted, its machine gone; from Kubernetes 1.26 on."""
 
 TAKEN_AWAY = {"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"}
 """The same in a pod's own `reason`, as older ones have it."""
