@@ -29,11 +29,14 @@ from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
 
-from components.examples import split_files
+from components.examples import split_files, split_pattern
 from components.string_lengths import StringLengths
 
-SMALL_BYTES = 64 * 2**20
-"""Compressed bytes of a split up to which its rows are decoded into one batch in memory."""
+SMALL_BYTES = 2 * 2**20
+"""Compressed bytes of a split up to which its rows are decoded into one batch in memory, which takes 150 times as many.
+
+From twice as many on, some 100,000 taxi rows, TFDV's Beam graph is the quicker one, too.
+"""
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -52,7 +55,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 files = split_files(examples, split)
                 output = os.path.join(folder, executor.DEFAULT_FILE_NAME)
                 small = sum(map(os.path.getsize, files)) <= SMALL_BYTES
-                work = _in_memory(files, output) if small else _distributed(files, output)
+                work = _in_memory(files, output) if small else _distributed(split_pattern(examples, split), output)
                 pipeline | f"Statistics[{split}]" >> work
 
 
@@ -69,9 +72,9 @@ def _in_memory(pipeline: beam.Pipeline, files: list[str], output: str) -> Any:
 
 
 @beam.ptransform_fn
-def _distributed(pipeline: beam.Pipeline, files: list[str], output: str) -> Any:
+def _distributed(pipeline: beam.Pipeline, pattern: str, output: str) -> Any:
     """TFDV's Beam graph over record batches."""
-    batches = pipeline | TFExampleRecord(files, telemetry_descriptors=["StatisticsGen"]).BeamSource()
+    batches = pipeline | TFExampleRecord(pattern, telemetry_descriptors=["StatisticsGen"]).BeamSource()
     statistics = batches | beam.Map(missing_as_null) | tfdv.GenerateStatistics(_options())
     return statistics | tfdv.WriteStatisticsToBinaryFile(output)
 

@@ -24,7 +24,7 @@ from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io
 from tfx.components.transform import component
 from tfx.components.util import udf_utils
 from tfx.dsl.components.base import base_beam_executor, executor_spec
-from tfx.types import artifact_utils
+from tfx.types import Artifact, artifact_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
 from tfx_bsl.tfxio import tf_example_record
@@ -33,7 +33,7 @@ from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 from components import schemas
 from components.autograph import bypass_libraries
 from components.errors import SettingsError
-from components.examples import split_files
+from components.examples import split_files, split_pattern
 from components.statistics_gen import read_serialized
 
 BATCH_ROWS = 65_536
@@ -62,7 +62,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         graph_path = artifact_utils.get_single_uri(output_dict["transform_graph"])
         schema = schemas.read(input_dict["schema"])
 
-        self._analyze(_preprocessing_fn(exec_properties), schema, split_files(examples, "train"), graph_path)
+        self._analyze(_preprocessing_fn(exec_properties), schema, examples, graph_path)
         transformed.split_names = examples.split_names
         transformed.span = examples.span
         work = []
@@ -79,11 +79,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             spread | "Transform" >> beam.ParDo(_TransformFile(graph_path))
 
     def _analyze(
-        self, preprocessing_fn: Callable[..., Any], schema: schema_pb2.Schema, files: list[str], graph_path: str
+        self, preprocessing_fn: Callable[..., Any], schema: schema_pb2.Schema, examples: Artifact, graph_path: str
     ) -> None:
         # An analyzer is given no more than a row's numbers; images that are merely decoded are never analyzed.
-        rows_per_batch = batch_rows(_mean_bytes(files))
-        source = tf_example_record.TFExampleRecord(files, telemetry_descriptors=["Transform"], schema=schema)
+        rows_per_batch = batch_rows(_mean_bytes(split_files(examples, "train")))
+        pattern = split_pattern(examples, "train")
+        source = tf_example_record.TFExampleRecord(pattern, telemetry_descriptors=["Transform"], schema=schema)
         context = tft_beam.Context(
             temp_dir=os.path.join(self._get_tmp_dir(), "tft"),
             desired_batch_size=rows_per_batch,
