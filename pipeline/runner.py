@@ -39,10 +39,14 @@ class Runner(beam_dag_runner.BeamDagRunner):
 
     def run_with_ir(self, pipeline: Any, run_options: Any = None) -> None:
         """See TFX's."""
+        before = launcher.Launcher
         if mirror.used() is not None:
             # TFX's node makes its launcher by this name.
             launcher.Launcher = launching.Launcher
-        super().run_with_ir(pipeline, run_options=run_options)
+        try:
+            super().run_with_ir(pipeline, run_options=run_options)
+        finally:
+            launcher.Launcher = before
 
 
 class _Launcher(launching.Launcher):

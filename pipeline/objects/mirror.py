@@ -19,6 +19,8 @@ from pipeline.objects.faults import ObjectStoreError
 from pipeline.objects.settings import ObjectRoot, ObjectStoreSettings
 from pipeline.objects.store import ObjectStore, Stat, Tree
 
+NANOSECONDS = 10**9
+
 PARTIAL_FOLDER = ".partial"
 """Of the cache: what is on its way, until it is whole."""
 
@@ -90,7 +92,7 @@ class Mirror:
         if stat is None:
             path.unlink(missing_ok=True)
             return path
-        if _stat_of(path) != stat:
+        if not _is(path, stat):
             self._download(_place(whole), path, stat)
         self._here.add(whole)
         return path
@@ -172,7 +174,7 @@ class Mirror:
             here[name].unlink()
         for folder in ["", *tree.folders]:
             (path / folder).mkdir(parents=True, exist_ok=True)
-        wanted = [name for name, stat in tree.files.items() if _stat_of(path / name) != stat]
+        wanted = [name for name, stat in tree.files.items() if not _is(path / name, stat)]
         self._store.at_once(lambda name: self._download(f"{_place(uri)}/{name}", path / name, tree.files[name]), wanted)
         self._here.add(uri)
 
@@ -236,12 +238,14 @@ def _place(uri: str) -> str:
 
 
 def _mark(path: Path, stat: Stat) -> None:
-    os.utime(path, (stat.changed, stat.changed))
+    changed = stat.changed * NANOSECONDS
+    os.utime(path, ns=(changed, changed))
 
 
-def _stat_of(path: Path) -> Stat | None:
+def _is(path: Path, stat: Stat) -> bool:
+    """Whether a file is the object: to the nanosecond, of which only `_mark` leaves none over."""
     try:
         found = path.stat()
     except FileNotFoundError:
-        return None
-    return Stat(found.st_size, int(found.st_mtime))
+        return False
+    return (found.st_size, found.st_mtime_ns) == (stat.size, stat.changed * NANOSECONDS)
