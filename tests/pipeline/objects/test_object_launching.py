@@ -45,7 +45,7 @@ class MakeExecutor(base_executor.BaseExecutor):
 
 
 class TakeExecutor(base_executor.BaseExecutor):
-    """Copies the file, and notes where its input is kept; fails where the file says so."""
+    """Copies the file, and notes where its input is kept."""
 
     def Do(self, input_dict: Any, output_dict: Any, exec_properties: Any) -> None:  # noqa: N802
         RUNS.append("Take")

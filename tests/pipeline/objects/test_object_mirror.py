@@ -177,6 +177,15 @@ def test_what_a_killed_node_had_sent_is_removed(machine: Machine, object_server:
     here.remove_made(str(here.cache / "s3" / here.root.bucket / "team/pipelines/small/Trainer"), 3)
 
 
+def test_no_object_leads_out_of_the_cache(machine: Machine, object_server: ObjectServer, tmp_path: Path) -> None:
+    here = machine("here")
+    uri = f"{here.root}/small/ExampleGen/examples/1"
+    object_server.write_as_named(f"{uri.removeprefix('s3://')}/../../evil", b"evil")
+    with pytest.raises(ObjectStoreError, match=r"has an object that cannot be a file: s3://.*/examples/1/\.\."):
+        here.bring(uri)
+    assert not list(tmp_path.rglob("evil"))
+
+
 def test_places_and_names(machine: Machine, tmp_path: Path) -> None:
     here = machine("here")
     place = tmp_path / "here" / "s3" / here.root.bucket / "team/pipelines/small"
