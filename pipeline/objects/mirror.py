@@ -62,16 +62,12 @@ class Mirror:
             ObjectStoreError: The store is away, refuses us, or has no such artifact.
             OSError: The cache cannot be written to.
         """
-        path = self.path_of(uri)
-        if self._is_foreign(uri) or self._is_here(uri):
-            return path
-        tree = self._store.tree(_place(uri))
-        if tree is None:
+        path = self.whole(uri)
+        if not self._is_foreign(uri) and not self._is_here(uri):
             raise ObjectStoreError(
                 f"{uri} is not in the object store (any more), and a node takes it.",
                 "Run the pipeline anew: the node that made it runs again.",
             )
-        self._make_equal(uri, path, tree)
         return path
 
     def whole(self, uri: str) -> Path:
@@ -90,7 +86,8 @@ class Mirror:
             return path
         stat = self._store.stat(_place(whole))
         if stat is None:
-            path.unlink(missing_ok=True)
+            if path.is_file():
+                path.unlink()
             return path
         if not _is(path, stat):
             self._download(_place(whole), path, stat)
@@ -162,8 +159,10 @@ class Mirror:
         self._store.probe()
 
     def _is_here(self, uri: str) -> bool:
-        # The cache may have been emptied since.
-        return uri in self._here and self.path_of(uri).exists()
+        if uri in self._here and not self.path_of(uri).exists():
+            # The cache was emptied since.
+            self._here.discard(uri)
+        return uri in self._here
 
     def _is_foreign(self, uri: str) -> bool:
         return not uri.startswith(f"{self.root.scheme}{files.SEPARATOR}")

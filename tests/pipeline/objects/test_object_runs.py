@@ -102,6 +102,8 @@ def test_the_dashboard_lists_a_large_artifact_without_bringing_it(places: Enviro
     assert found
     assert found.read_text() == "{}"
     assert not list(places.pipeline_root.rglob("*.gz"))
+    assert made.artifact.path.joinpath("Split-train", "data.gz").read_text() == "rows"
+    assert contents.file_of(made.artifact, "Split-train") is None
 
 
 def test_an_artifact_is_found_by_its_uri(
