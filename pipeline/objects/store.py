@@ -25,8 +25,8 @@ Answer = TypeVar("Answer")
 AT_ONCE = 16
 """Requests at once; each waits for the store, not for the processor."""
 
-CHUNK_BYTES = 8 * 1024 * 1024
-"""What one request reads; Arrow's default of 1 MiB waits for the store eight times as often."""
+READ_BYTES, WRITE_BYTES = 8 * 1024 * 1024, 1024 * 1024
+"""What is copied at a time. Each reading is a request of its own; what is written is gathered into larger parts."""
 
 FEW_ATTEMPTS, MANY_ATTEMPTS = 3, 8
 FEW_SECONDS, MANY_SECONDS = datetime.timedelta(seconds=5), datetime.timedelta(seconds=60)
@@ -227,7 +227,7 @@ class ObjectStore:
                 target,
                 source_filesystem=from_files or here,
                 destination_filesystem=to_files or here,
-                chunk_size=CHUNK_BYTES,
+                chunk_size=READ_BYTES if from_files else WRITE_BYTES,
                 use_threads=False,
             )
 
