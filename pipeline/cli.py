@@ -7,6 +7,8 @@ from importlib import import_module
 
 import click
 
+from pipeline.lean_imports import uncollected
+
 COMMANDS = {
     "artifacts": "runs",
     "check": "check",
@@ -42,7 +44,8 @@ class Commands(click.Group):
         """The command of that name, or None."""
         if name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"pipeline.commands.{COMMANDS[name]}"), name)
+        with uncollected():
+            command: click.Command = getattr(import_module(f"pipeline.commands.{COMMANDS[name]}"), name)
         return command
 
 

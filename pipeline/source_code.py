@@ -28,6 +28,7 @@ class SourceCode:
         # Another Python may parse otherwise, and another version of this file read otherwise.
         self._memo = FileMemo(memo_path, origin=f"{sys.version}|{here.st_size}|{here.st_mtime_ns}")
         self._read: dict[Path, tuple[str, list[str]]] = {}
+        self._files: dict[str, list[Path]] = {}
 
     def digests(self, *modules: str) -> dict[str, str]:
         """A digest for each source file that `modules` reach, by path from the project's folder.
@@ -40,17 +41,22 @@ class SourceCode:
     def closure(self, modules: Iterable[str]) -> list[Path]:
         """The project's source files that `modules` reach by import statements, themselves included, sorted."""
         found: set[Path] = set()
-        waiting = [path for module in modules for path in _module_files(module)]
+        waiting = [path for module in modules for path in self._files_of(module)]
         while waiting:
             path = waiting.pop()
             if path not in found:
                 found.add(path)
-                waiting.extend(file for name in self._file(path)[1] for file in _module_files(name))
+                waiting.extend(file for name in self._file(path)[1] for file in self._files_of(name))
         return sorted(found)
 
     def save(self) -> None:
         """Remembers what was read."""
         self._memo.save()
+
+    def _files_of(self, module: str) -> list[Path]:
+        if module not in self._files:
+            self._files[module] = _module_files(module)
+        return self._files[module]
 
     def _file(self, path: Path) -> tuple[str, list[str]]:
         if path not in self._read:

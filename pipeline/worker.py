@@ -18,8 +18,8 @@ from typing import Any
 from components import processes
 from components.errors import AnomalyError, MillraceError
 from components.settings import Settings
-from pipeline import deferred_package, fingerprint, recipe, remote_failures, stores
 from pipeline import environment as environments
+from pipeline import fingerprint, lean_imports, recipe, remote_failures, stores
 from pipeline.objects import mirror
 from pipeline.recipe import PROJECT_ROOT
 
@@ -84,19 +84,16 @@ def _run(request: Request) -> None:
 
 def compiled(request: Request) -> Any:
     """Imports TFX, and compiles what is asked for to TFX's `pipeline_pb2.Pipeline`."""
-    # TFX imports Kubernetes' client, and that, where it is installed, a validator of manifests that takes a second.
-    sys.modules["kubernetes_validate"] = None  # type: ignore[assignment]
-    # Imports every component that TFX has, with what each needs; half a second.
-    deferred_package.defer("tfx.components")
-    # Imported here, for the request module above is also the light process's.
-    from absl import logging
-    from tfx.dsl.compiler import constants
-    from tfx.dsl.compiler.compiler import Compiler
-    from tfx.orchestration.portable import runtime_parameter_utils
+    with lean_imports.lean():
+        # Imported here, for the request module above is also the light process's.
+        from absl import logging
+        from tfx.dsl.compiler import constants
+        from tfx.dsl.compiler.compiler import Compiler
+        from tfx.orchestration.portable import runtime_parameter_utils
 
-    from components.beam_overhead import reduce_overhead
-    from metadata.connection import be_patient
-    from pipeline import beam, dag
+        from components.beam_overhead import reduce_overhead
+        from metadata.connection import be_patient
+        from pipeline import beam, dag, runner  # noqa: F401 - the runner with the rest: what it imports is as much
 
     reduce_overhead()
     # TFX logs whole protos at INFO; what a user needs to read starts at WARNING.

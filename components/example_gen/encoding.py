@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,6 @@ Offsets = npt.NDArray[np.int64]
 
 _FIELD_1, _FIELD_2 = b"\x0a", b"\x12"
 _LIST_FIELD = {Kind.BYTES: b"\x0a", Kind.FLOAT: b"\x12", Kind.INT: b"\x1a"}
-_NO_SEPARATOR = pa.scalar(b"", pa.large_binary())
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,22 @@ def encode_examples(columns: Sequence[Column], num_rows: int) -> pa.Array:
     pieces: list[pa.Array] = []
     for column in sorted(columns, key=lambda c: c.name.encode()):
         pieces += _entry_pieces(column, num_rows)
-    features = pc.binary_join_element_wise(*pieces, _NO_SEPARATOR)
+    features = pc.binary_join_element_wise(*pieces, no_separator())
     header = by_length(lengths(features), lambda n: _FIELD_1 + varint(n))
-    return pc.binary_join_element_wise(header, features, _NO_SEPARATOR)
+    return pc.binary_join_element_wise(header, features, no_separator())
 
 
 def encode_feature(column: Column) -> pa.Array:
     """Serializes one column as `tf.train.Feature`s: (rows,) large_binary array. The column is not EMPTY."""
     payload = _payload(column)
     header = by_length(lengths(payload), lambda n: _feature(column.kind, n))
-    return pc.binary_join_element_wise(header, payload, _NO_SEPARATOR)
+    return pc.binary_join_element_wise(header, payload, no_separator())
+
+
+@cache
+def no_separator() -> pa.Scalar:
+    """What goes between joined pieces. Made when asked for: pyarrow imports pandas for it, a third of a second."""
+    return pa.scalar(b"", pa.large_binary())
 
 
 def lengths(array: pa.Array) -> Offsets:
@@ -140,7 +146,7 @@ def _encoded_bytes(values: pa.Array) -> tuple[Offsets, pa.Buffer]:
         return np.zeros(1, np.int64), pa.py_buffer(b"")
     values = values.cast(pa.large_binary())
     header = by_length(lengths(values), lambda n: _FIELD_1 + varint(n))
-    joined = pc.binary_join_element_wise(header, values, _NO_SEPARATOR)
+    joined = pc.binary_join_element_wise(header, values, no_separator())
     _, offsets, data = joined.buffers()
     return np.frombuffer(offsets, np.int64, len(joined) + 1), data or pa.py_buffer(b"")
 

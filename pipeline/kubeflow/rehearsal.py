@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -13,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pipeline import warm
 from pipeline.kubeflow.steps import Source, Step, filled
 from pipeline.kubeflow.task import ATTEMPT_VARIABLE, EXIT_AGAIN
 from pipeline.kubeflow.watch import TaskState, View
-from pipeline.recipe import PROJECT_ROOT
 
 SECONDS_BETWEEN_LOOKS = 0.5
 LAST_LINES = 5
@@ -143,12 +142,10 @@ class Rehearsal:
         output_file = Path(given["outputs"]["outputFile"])
         output_file.parent.mkdir(parents=True, exist_ok=True)
         words = self._here(filled(one.step, given))
-        with self._log(one.step).open("ab") as log:
-            environ = {**os.environ, ATTEMPT_VARIABLE: str(attempt)}
-            done = subprocess.run(words, cwd=PROJECT_ROOT, env=environ, stdout=log, stderr=log, check=False)
-        if done.returncode == 0 and output_file.exists():
+        code = warm.start(words, {**os.environ, ATTEMPT_VARIABLE: str(attempt)}, self._log(one.step)).wait()
+        if code == 0 and output_file.exists():
             one.outputs = json.loads(output_file.read_text(encoding="utf-8")).get("parameterValues", {})
-        return done.returncode
+        return code
 
     def _here(self, words: list[str]) -> list[str]:
         """The command with the environment of this machine in place of the cluster's."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ import click
 from components.errors import MillraceError, SettingsError
 from metadata.contents.reading import ContentError
 from pipeline import environment as environments
-from pipeline import reports, stores
+from pipeline import reports, stores, warm
 from pipeline.environment import Environment
 from pipeline.kubeflow import outputs, tasks
 from pipeline.kubeflow.outputs import ExecutorInput
@@ -66,7 +65,7 @@ def run(executor_input: str, command: Sequence[str]) -> int:
 
 def _call(words: Sequence[str]) -> int:
     """Runs a command to its end, which a signal to this process asks it for."""
-    process = subprocess.Popen(words)
+    process = warm.start(words, os.environ)
 
     def hand_on(number: int, _frame: FrameType | None) -> None:
         # A terminal sends Ctrl-C to both.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -35,16 +34,6 @@ def environment(postgres_server: postgres.Server, postgres_password: None, tmp_p
     path = tmp_path / "here.yaml"
     path.write_text(yaml.safe_dump({"metadata_store": {"postgresql": store}, **roots}))
     return path
-
-
-@pytest.fixture
-def program(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A `millrace` on the PATH that runs the project's copy, as an image's would."""
-    path = tmp_path / "bin" / "millrace"
-    path.parent.mkdir()
-    path.write_text(f'#!/bin/sh\ncd {project.folder}\nexec {sys.executable} -W ignore -m pipeline.cli "$@"\n')
-    path.chmod(0o755)
-    monkeypatch.setenv("PATH", str(path.parent), prepend=":")
 
 
 def digests(store: Store, run: str) -> dict[str, dict[str, str]]:
@@ -82,7 +71,7 @@ def rehearsed(project: Project, environment: Path) -> Finished:
 
 
 def test_what_is_rehearsed_is_what_a_local_run_makes(
-    project: Project, environment: Path, program: None, postgres_server: postgres.Server, tmp_path: Path
+    project: Project, environment: Path, postgres_server: postgres.Server, tmp_path: Path
 ) -> None:
     local = project.millrace("run", "taxi", *SETTINGS)
     assert local.code == 3, local.errors

@@ -42,6 +42,15 @@ def test_what_init_gives_is_there_when_asked_for(package: str) -> None:
     assert type(sys.modules["laden"]).__name__ == "module"
 
 
+def test_a_name_comes_from_the_home_that_is_told(package: str) -> None:
+    defer(package, {"weight": "laden.light"})
+
+    from laden import weight
+
+    assert weight == 1
+    assert "laden.heavy" not in sys.modules
+
+
 def test_a_name_that_is_nowhere_is_an_import_error(package: str) -> None:
     defer(package)
 

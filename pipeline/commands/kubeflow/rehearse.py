@@ -12,7 +12,7 @@ from rich.console import Console
 
 from components.errors import NodeError
 from pipeline import environment as environments
-from pipeline import local, outcome, recipe, stores
+from pipeline import local, outcome, recipe, stores, warm
 from pipeline.commands.kubeflow import shared
 from pipeline.commands.kubeflow.shared import ENVIRONMENT_OPTION, SPAN_OPTION
 from pipeline.commands.line import (
@@ -61,6 +61,7 @@ def rehearse(
     Exit codes: 0 pushed or up to date, 1 error, 2 wrong settings,
     3 the model was not good enough, 130 interrupted.
     """
+    warm.prepare()
     from pipeline.kubeflow import rehearsal, steps, watch
 
     chosen = recipe.load(recipe_name, overrides)

