@@ -37,7 +37,7 @@ USE_SERVING = {
 }
 # Loaded by the worker alone, which needs TFX anyway.
 MAY_LOAD_TFX = {"pipeline/dag.py", "pipeline/objects/launching.py", "pipeline/runner.py"}
-RUN_NODES = {"pipeline/worker.py", "pipeline/node.py", "pipeline/runner.py"}
+RUN_NODES = {"pipeline/node.py", "pipeline/runner.py", "pipeline/warm_imports.py", "pipeline/worker.py"}
 # Loaded by the command that compiles, alone.
 MAY_LOAD_KFP = {"pipeline/kubeflow/spec.py"}
 
