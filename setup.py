@@ -73,6 +73,8 @@ DEVELOPMENT = [
     "moto[s3]",
     "flask",
     "flask-cors",
+    # Another that speaks Cloud Storage.
+    "gcp-storage-emulator",
     # Certificates made by the tests of TLS.
     "cryptography",
     # Published schemas of Kubernetes, by which the generated manifests are checked offline.

@@ -20,7 +20,7 @@ WHO = {
 }
 FIXES = (
     (
-        r"no_such_bucket|bucket does not exist|bucket.*not_found|bucket.*not found",
+        r"no_such_bucket|bucket does not exist|not_found",
         "Make the bucket, or check its name in pipeline_root; it is not made for you.",
     ),
     (
@@ -65,8 +65,8 @@ def translated(root: ObjectRoot, endpoint: str | None, doing: str) -> Iterator[N
     try:
         yield
     except OSError as error:
-        # Arrow numbers the errors of this machine alone.
-        if error.errno is not None:
+        # Arrow numbers the errors of this machine, and Google's that are like one.
+        if error.errno is not None and not GOOGLE.search(str(error)):
             raise
         raise _error(root, endpoint, doing, error) from error
 

@@ -32,6 +32,10 @@ FEW_ATTEMPTS, MANY_ATTEMPTS = 3, 8
 FEW_SECONDS, MANY_SECONDS = datetime.timedelta(seconds=5), datetime.timedelta(seconds=60)
 
 
+NOTHING_THERE = ("No such file or directory", "No such directory")
+"""How Arrow's client for Cloud Storage says that nothing lies below a place; that for S3 raises FileNotFoundError."""
+
+
 class Stat(NamedTuple):
     """What a store says of an object.
 
@@ -152,8 +156,12 @@ class ObjectStore:
         Raises:
             ObjectStoreError: The store is away, or refuses us.
         """
-        with self._told("written to"), suppress(FileNotFoundError):
-            self._files.delete_dir(place)
+        with self._told("written to"):
+            try:
+                self._files.delete_dir(place)
+            except OSError as error:
+                if not _says_nothing_is_there(error):
+                    raise
 
     def folders(self, place: str) -> list[str]:
         """The names of the folders in a place.
@@ -161,7 +169,10 @@ class ObjectStore:
         Raises:
             ObjectStoreError: The store is away, or refuses us.
         """
-        return [info.base_name for info in self._list(place, recursive=False) or [] if not info.is_file]
+        # Of Cloud Storage, Arrow lists folders only where somebody made a marker for them; but all objects in one go.
+        found = self._list(place, recursive=self.root.scheme == "gs") or []
+        paths = [(info.path.removeprefix(f"{place}/").partition("/"), info.is_file) for info in found]
+        return sorted({name for (name, below, _), is_file in paths if below or not is_file})
 
     def remove_object(self, place: str) -> None:
         """Removes an object; nothing where there is none.
@@ -214,8 +225,10 @@ class ObjectStore:
         with self._told("listed"):
             try:
                 return list(self._files.get_file_info(fs.FileSelector(place, recursive=recursive)))
-            except FileNotFoundError:
-                return None
+            except OSError as error:
+                if _says_nothing_is_there(error):
+                    return None
+                raise
 
     def _copy(self, doing: str, source: str, from_files: Any, target: str, to_files: Any) -> None:
         from pyarrow import fs
@@ -230,6 +243,10 @@ class ObjectStore:
                 chunk_size=READ_BYTES if from_files else WRITE_BYTES,
                 use_threads=False,
             )
+
+
+def _says_nothing_is_there(error: OSError) -> bool:
+    return isinstance(error, FileNotFoundError) or str(error).startswith(NOTHING_THERE)
 
 
 def _stat(info: Any) -> Stat:
