@@ -54,6 +54,8 @@ class ObjectServer:
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
+        # The first request reads hundreds of files; here nothing runs out of time meanwhile.
+        self._send("GET", "", None)
         self._admin = fs.S3FileSystem(
             access_key=CREDENTIALS["AWS_ACCESS_KEY_ID"],
             secret_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
@@ -109,7 +111,7 @@ class ObjectServer:
             return [] if asked["REQUEST_METHOD"] == "HEAD" else [REFUSAL.format(code=code, said=said).encode()]
         return self._moto(asked, begin)
 
-    def _send(self, method: str, path: str, content: bytes) -> None:
+    def _send(self, method: str, path: str, content: bytes | None) -> None:
         url, headers = f"{self.endpoint}/{path}", {"Content-Type": "text/plain"}
         asked = urllib.request.Request(url, data=content, headers=headers, method=method)  # noqa: S310 - ours
         urllib.request.urlopen(asked).close()  # noqa: S310
