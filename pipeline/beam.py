@@ -20,6 +20,9 @@ MEMORY_PER_BYTE = 20
 GZIP_RATIO = 6
 """How many bytes of text a byte of gzip holds, about."""
 
+WORKERS_STAY_MILLISECONDS = 60_000
+"""How long a worker that has nothing to do waits for the next stage of its job."""
+
 CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -83,7 +86,11 @@ def _job_server(settings: FlinkSettings | SparkSettings) -> list[str]:
     if settings.artifact_endpoint:
         found.append(f"--artifact_endpoint={settings.artifact_endpoint}")
     if settings.environment_config:
-        found.append(f"--environment_config={settings.environment_config}")
+        # A worker there is a process, which would be started anew, TensorFlow and all, for each stage.
+        found += [
+            f"--environment_config={settings.environment_config}",
+            f"--environment_cache_millis={WORKERS_STAY_MILLISECONDS}",
+        ]
     return found
 
 

@@ -85,16 +85,15 @@ def _check_earlier_run(recipe: Recipe, environment: Environment, request: worker
 
 
 def _check_taken_over(recipe: Recipe, from_node: str, store: Store) -> None:
-    """The node that a recipe may have or not must have been in the last run where it is now to be taken from it."""
-    order = nodes.of(recipe)
-    if nodes.TFLITE_NODE not in order or order.index(from_node) <= order.index(nodes.TFLITE_NODE):
-        return
+    """What comes before the first node must have succeeded in the last run, of which it is taken."""
     latest = store.run_ids(recipe.name)[0]
-    if nodes.TFLITE_NODE not in store.node_runs(recipe.name, latest):
+    there = {node for node, record in store.node_runs(recipe.name, latest).items() if record.succeeded}
+    missing = [node for node in nodes.taken_over(recipe, from_node) if node not in there]
+    if missing:
         raise SettingsError(
-            f"--from {from_node} takes what comes before it from the last run, and run {latest} had no "
-            f"{nodes.TFLITE_NODE}.",
-            f"Run it with --from {nodes.TFLITE_NODE}.",
+            f"--from {from_node} takes what comes before it from the last run, and run {latest} has no result of "
+            f"{', '.join(missing)}.",
+            "Run it without --from: what has not changed is taken from the cache.",
         )
 
 

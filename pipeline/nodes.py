@@ -67,6 +67,21 @@ def graph(recipe: Recipe) -> dict[str, tuple[str, ...]]:
     return {node: tuple(found for found in upstream[node] if found in present) for node in present}
 
 
+def taken_over(recipe: Recipe, from_node: str) -> list[str]:
+    """The nodes that a run from `from_node` on does not run and needs the results of, in the order of the data flow."""
+    upstream = graph(recipe)
+    running = {from_node}
+    for node, before in upstream.items():
+        if running & set(before):
+            running.add(node)
+    waiting, needed = list(running), set[str]()
+    while waiting:
+        found = set(upstream[waiting.pop()]) - running - needed
+        needed |= found
+        waiting += found
+    return [node for node in upstream if node in needed]
+
+
 def check_present(recipe: Recipe, *nodes: str | None) -> None:
     """Checks that a recipe's pipeline has these nodes; None stands for no node.
 

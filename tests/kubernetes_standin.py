@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -54,10 +55,12 @@ class Pod:
         status = {"name": "tensorflow", "state": state, "image": "", "imageID": "", "ready": True, "restartCount": 0}
         labels = {f"{LABELS}/job-name": job, f"{LABELS}/replica-type": self.kind}
         labels[f"{LABELS}/replica-index"] = str(self.index)
+        # As a machine in need ends a pod that it evicts.
+        evicted = {"reason": "Evicted"} if code == -signal.SIGTERM and not self.deleted else {}
         deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if self.deleted else {}
         return {
             "metadata": {"name": self.name, "labels": labels, **deleted},
-            "status": {"phase": self.phase, "containerStatuses": [status]},
+            "status": {"phase": self.phase, "containerStatuses": [status], **evicted},
         }
 
 

@@ -32,6 +32,13 @@ KIND_LABEL = "training.kubeflow.org/replica-type"
 INDEX_LABEL = "training.kubeflow.org/replica-index"
 
 
+DISRUPTED = "DisruptionTarget"
+"""The condition of a pod that the cluster takes away: preempted, evicted, its machine gone; from Kubernetes 1.26 on."""
+
+TAKEN_AWAY = {"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"}
+"""The same in a pod's own `reason`, as older ones have it."""
+
+
 @dataclass(frozen=True)
 class Pod:
     """A pod of the job.
@@ -44,6 +51,7 @@ class Pod:
         exit_code: Its process's; None where it has none.
         ended: When it ended.
         deleted: Whether it is being deleted, as those are that still run when another one has failed.
+        taken_away: Whether the cluster took it away, for its own reasons.
     """
 
     name: str
@@ -53,6 +61,7 @@ class Pod:
     exit_code: int | None
     ended: datetime | None
     deleted: bool
+    taken_away: bool
 
     @classmethod
     def of(cls, found: Any) -> Pod:
@@ -61,14 +70,16 @@ class Pod:
         states = [status.state for status in found.status.container_statuses or () if status.name == CONTAINER]
         ended = states[0].terminated if states else None
         waits = states[0].waiting if states else None
+        disrupted = {one.type for one in found.status.conditions or () if one.status == "True"} & {DISRUPTED}
         return cls(
             name=found.metadata.name,
             role=f"{labels[KIND_LABEL]}-{labels[INDEX_LABEL]}",
             phase=found.status.phase,
-            reason=(ended and ended.reason) or (waits and waits.reason) or found.status.reason or "",
+            reason=found.status.reason or (ended and ended.reason) or (waits and waits.reason) or "",
             exit_code=ended.exit_code if ended else None,
             ended=ended.finished_at if ended else None,
             deleted=found.metadata.deletion_timestamp is not None,
+            taken_away=bool(disrupted) or found.status.reason in TAKEN_AWAY,
         )
 
     @property

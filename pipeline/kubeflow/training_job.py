@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from components.errors import MillraceError, TrainingError
+from components.errors import ClusterError, MillraceError, TrainingError
 from components.trainer import watching
 from components.trainer.launching import Launch
 from pipeline.kubeflow import cluster, training_api, training_manifest
@@ -43,7 +43,7 @@ class TrainingJob:
             TrainingError: A pod failed, or the job did.
             MillraceError: What a pod's process raised.
             SettingsError: The cluster knows no TFJobs, or we may not make one.
-            ClusterError: Kubernetes' API stayed away.
+            ClusterError: Kubernetes' API stayed away, or the cluster took a pod away.
         """
         api = TrainingApi(self._name, self._settings, self._core or cluster.connect())
         manifest = training_manifest.of(self._recipe_name, self._run_id, self._settings, launch, _owner())
@@ -84,6 +84,11 @@ class TrainingJob:
 
 def _error(api: TrainingApi, launch: Launch, failed: Sequence[Pod]) -> MillraceError:
     """The error of the pod that is likely to be the cause of the others' failures."""
+    if lost := [pod for pod in failed if pod.taken_away]:
+        names = ", ".join(f"{pod.name} ({pod.reason})" for pod in lost)
+        return ClusterError(
+            f"the cluster took pods of the training away: {names}.", "Run the node again: what was trained is kept."
+        )
     failures = {pod.role: watching.read(launch.failure_path(pod.role)) for pod in failed}
     ends = {pod.role: pod.ended.timestamp() if pod.ended else float("inf") for pod in failed}
     cause = min(failed, key=lambda pod: (watching.rank(failures[pod.role]), ends[pod.role]))

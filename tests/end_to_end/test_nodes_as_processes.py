@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import signal
 import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -50,16 +47,6 @@ def end(*processes: subprocess.Popen[str]) -> list[int]:
     return [process.returncode for process in processes]
 
 
-def kill_when_running(process: subprocess.Popen[str], node: str, store: mlmd.proto.ConnectionConfig) -> None:
-    deadline = time.monotonic() + TIME_LIMIT_SECONDS
-    queries = Queries(store)
-    while time.monotonic() < deadline and process.poll() is None:
-        run = queries.run(RUN)
-        if run and {record.node: record.state for record in run.nodes}.get(node) == "RUNNING":
-            os.kill(process.pid, signal.SIGKILL)
-            return
-
-
 def described(queries: Queries, nodes: Mapping[str, NodeRun]) -> dict[str, dict[str, Any]]:
     """What nodes took and put out: types, properties and the digests of all files, by node and name."""
     found: dict[str, dict[str, Any]] = {}
@@ -79,7 +66,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def test_nodes_alone_leave_what_the_local_run_leaves(
-    project: Project, environment: str, store: mlmd.proto.ConnectionConfig, tmp_path: Path
+    project: Project, environment: str, store: mlmd.proto.ConnectionConfig
 ) -> None:
     def start(node: str) -> subprocess.Popen[str]:
         return project.start("node", "run", "taxi", node, "--run", RUN, "--env", environment)
@@ -91,9 +78,6 @@ def test_nodes_alone_leave_what_the_local_run_leaves(
     early = start("ExampleValidator")
     assert "have not succeeded in run by-node: StatisticsGen (not begun)." in early.communicate()[1]
     assert early.returncode == 2
-    killed = start("StatisticsGen")
-    kill_when_running(killed, "StatisticsGen", store)
-    assert end(killed) == [-signal.SIGKILL]
     assert end(start("StatisticsGen")) == [0]
     assert project.millrace("run", "taxi", "--to", "ExampleValidator").code == 0
 
@@ -105,7 +89,3 @@ def test_nodes_alone_leave_what_the_local_run_leaves(
     alone = {record.node: record for record in run.nodes}
     assert set(local) == {*alone, "ExampleValidator"}
     assert described(queries, alone) == described(project.store, {node: local[node] for node in alone})
-    history = queries.history("taxi", "StatisticsGen")
-    assert [record.state for record in history] == ["COMPLETE", "CANCELED"]
-    left = tmp_path / "pipeline" / "taxi" / "StatisticsGen" / "statistics"
-    assert [path.name for path in left.iterdir()] == [str(history[0].id)]

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from pathlib import Path
 
 import postgres
 import pytest
 import yaml
 from copied_project import Finished, Project
+from results import digests, metrics, transformed
 
 from metadata import connection
 from metadata.queries import Queries
-from metadata.store import Store
 from pipeline import nodes
 
 SETTINGS = ("--set", "trainer.train_steps=100")
-SAME = {
-    "ExampleGen": "examples",
-    "SchemaGen": "schema",
-    "ExampleValidator": "anomalies",
-}
-"""Outputs whose every file has the same bytes in both. Transform writes the features of an example in any order, and of
-the model and its evaluation the numbers are compared."""
 
 
 @pytest.fixture
@@ -34,36 +26,6 @@ def environment(postgres_server: postgres.Server, postgres_password: None, tmp_p
     path = tmp_path / "here.yaml"
     path.write_text(yaml.safe_dump({"metadata_store": {"postgresql": store}, **roots}))
     return path
-
-
-def digests(store: Store, run: str) -> dict[str, dict[str, str]]:
-    """By node, the digest of each file of the outputs that are compared."""
-    records = store.node_runs("taxi", run)
-    made = {}
-    for node, output in SAME.items():
-        folder = Path(store.outputs(records[node].id)[output][0].uri)
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        made[node] = {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
-        assert made[node]
-    return made
-
-
-def transformed(store: Store, run: str) -> list[dict[str, str]]:
-    """The transformed rows of the eval split, each as its features in text."""
-    import tensorflow as tf
-
-    transform = store.node_runs("taxi", run)["Transform"]
-    folder = Path(store.outputs(transform.id)["transformed_examples"][0].uri) / "Split-eval"
-    records = tf.data.TFRecordDataset([str(path) for path in folder.iterdir()], compression_type="GZIP")
-    rows = [tf.train.Example.FromString(record.numpy()).features.feature for record in records]
-    return [{name: str(feature) for name, feature in row.items()} for row in rows]
-
-
-def metrics(store: Store, run: str) -> dict[str, float]:
-    evaluator = store.node_runs("taxi", run)["Evaluator"]
-    folder = Path(store.outputs(evaluator.id)["evaluation"][0].uri)
-    found = json.loads((folder / "summary.json").read_text())["metrics"]
-    return {metric["name"]: metric["value"] for metric in found}
 
 
 def rehearsed(project: Project, environment: Path) -> Finished:

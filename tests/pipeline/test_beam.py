@@ -55,7 +55,7 @@ def test_the_users_options_come_last_and_workers_beside_spark_are_named() -> Non
     section = {"job_endpoint": "spark:8099", "environment_type": "EXTERNAL", "environment_config": "localhost:50000"}
     found = beam.options(BeamSettings(runner="spark", spark=section, options=["--spark_x=1"]))
     assert found[1] == "--job_endpoint=spark:8099"
-    assert found[-2:] == ["--environment_config=localhost:50000", "--spark_x=1"]
+    assert found[-3:] == ["--environment_config=localhost:50000", "--environment_cache_millis=60000", "--spark_x=1"]
 
 
 def test_dataflow_installs_our_package_where_it_has_no_image_of_ours() -> None:

@@ -192,6 +192,30 @@ def test_from_needs_an_earlier_run(run_small: Callable[..., local.Run], started:
     assert started == []
 
 
+def test_from_needs_what_comes_before_it_to_have_succeeded_in_the_last_run(
+    prints: Prints,
+    builder: StoreBuilder,
+    pushed: Path,
+    places: Environment,
+    run_small: Callable[..., local.Run],
+    started: list[str],
+) -> None:
+    whole_run(builder, prints, "one", pushed)
+    builder.run("two")
+    for node, state in {"ExampleGen": "COMPLETE", "SchemaGen": "CACHED", "StatisticsGen": "FAILED"}.items():
+        builder.node(node, state, prints[node])
+    with pytest.raises(SettingsError) as caught:
+        run_small(from_node="Transform")
+    assert str(caught.value) == (
+        "--from Transform takes what comes before it from the last run, and run two has no result of "
+        "StatisticsGen, ExampleValidator, DataGate.\n"
+        "Run it without --from: what has not changed is taken from the cache."
+    )
+    assert started == []
+    run_small(from_node="StatisticsGen")
+    assert started == ["small-1"]
+
+
 def test_from_a_node_after_the_tf_lite_model_needs_a_run_that_made_one(
     prints: Prints, with_tflite: Prints, builder: StoreBuilder, pushed: Path, run_asking: RunAsking, started: list[str]
 ) -> None:
@@ -199,8 +223,8 @@ def test_from_a_node_after_the_tf_lite_model_needs_a_run_that_made_one(
     with pytest.raises(SettingsError) as caught:
         run_asking("Pusher")
     assert str(caught.value) == (
-        "--from Pusher takes what comes before it from the last run, and run one had no TFLite.\n"
-        "Run it with --from TFLite."
+        "--from Pusher takes what comes before it from the last run, and run one has no result of TFLite.\n"
+        "Run it without --from: what has not changed is taken from the cache."
     )
     assert started == []
     for node in ("TFLite", "Trainer"):

@@ -22,6 +22,7 @@ from components.trainer.settings import TrainerSettings
 from components.trainer.worker_process import Failure
 from pipeline import environment as environments
 from pipeline import node, recipe, worker
+from pipeline.commands import node as command
 from pipeline.kubeflow import tasks, training, training_api, training_job, training_manifest
 from pipeline.kubeflow.settings import KubeflowSettings
 from pipeline.kubeflow.training_job import TrainingJob
@@ -149,6 +150,16 @@ def test_the_cause_is_told_before_those_that_lost_it(train: Train, tmp_path: Pat
     assert str(caught.value) == f"a row is bad.\n{ending}\nMend it."
 
 
+def test_a_pod_that_the_cluster_takes_away_is_no_fault_of_the_training(train: Train) -> None:
+    with pytest.raises(ClusterError) as caught:
+        train(worker_0="kill -TERM $$", worker_1="exit 1")
+    assert str(caught.value) == (
+        f"the cluster took pods of the training away: {JOB}-worker-0 (Evicted).\n"
+        "Run the node again: what was trained is kept."
+    )
+    assert command.exit_code(caught.value) == command.EXIT_TRY_AGAIN
+
+
 def test_an_api_that_is_away_for_a_while_costs_nothing(train: Train, standin: KubernetesStandin) -> None:
     standin.answers = {"POST": [503], "GET": [500, 429, 504], "DELETE": [500]}
     train(chief_0="true")
@@ -164,8 +175,6 @@ def test_an_api_that_stays_away_is_tried_again_by_the_scheduler(
     with pytest.raises(ClusterError, match="API stayed away when asked to get the TFJob: 503") as caught:
         train()
     assert standin.jobs == {}
-    from pipeline.commands import node as command
-
     assert command.exit_code(caught.value) == command.EXIT_TRY_AGAIN
 
 
