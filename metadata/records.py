@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+
+from metadata import files
 
 STATE_WORDS = {
     "NEW": "running",
@@ -29,7 +32,7 @@ class ArtifactRecord:
     Attributes:
         id: ML Metadata's id.
         type: The artifact type's name, such as `Model`.
-        uri: Where the artifact lies.
+        uri: Where the artifact lies: a folder, or such as `s3://bucket/key`.
         state: ML Metadata's state name, such as `LIVE`.
         properties: Properties and custom properties together.
         created: Milliseconds since 1970.
@@ -41,6 +44,23 @@ class ArtifactRecord:
     state: str
     properties: dict[str, Any]
     created: int
+
+    @property
+    def path(self) -> Path:
+        """The folder with its files, brought here from where they lie; one that is not there where they are gone.
+
+        Raises:
+            UnavailableError: What holds them cannot be reached.
+        """
+        return files.whole(self.uri)
+
+    def file(self, name: str) -> Path:
+        """One file of it, which alone is brought here; a path that is not there where it has none.
+
+        Raises:
+            UnavailableError: What holds it cannot be reached.
+        """
+        return files.file(self.uri, name)
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,16 @@ class BeamSettings(Settings):
         every: tuple[Engine, ...] = ("flink", "spark", "dataflow")
         return [engine for engine in every if getattr(self, engine) is not None]
 
+    @property
+    def engine_elsewhere(self) -> Engine | None:
+        """The engine that may do the work in processes of other machines, or None."""
+        possible = self.engines if self.runner == "auto" else [e for e in self.engines if e == self.runner]
+        for engine in possible:
+            cluster = {"flink": self.flink, "spark": self.spark}.get(engine)
+            if cluster is None or cluster.environment_type != "LOOPBACK":
+                return engine
+        return None
+
     @model_validator(mode="after")
     def _sections(self) -> Self:
         given = " and ".join(self.engines) or "none"

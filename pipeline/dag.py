@@ -75,7 +75,7 @@ def build(
     )
     transform.add_upstream_node(data_gate)
 
-    checkpoint_root = environment.pipeline_root / recipe.name / "checkpoints" / fingerprints["Trainer"].digest
+    checkpoint_root = environment.state_root / recipe.name / "checkpoints" / fingerprints["Trainer"].digest
     trainer = _trainer(recipe, transform, examples, str(checkpoint_root))
     model = trainer.outputs["model"]
 

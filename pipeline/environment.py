@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 from typing_extensions import Self
 
 from components.errors import SettingsError
@@ -14,10 +15,13 @@ from components.settings import Settings
 from pipeline import yaml_settings
 from pipeline.beam_settings import BeamSettings
 from pipeline.kubeflow.settings import KubeflowSettings
+from pipeline.objects.settings import URI, ObjectRoot, ObjectStoreSettings
 from pipeline.recipe import PROJECT_ROOT
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-OBJECT_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+STATE_FOLDER = ".state"
+"""Of `log_root`, beside the runs' own folders, whose names begin with a letter or a digit."""
 
 
 def _variable_name(value: Any) -> Any:
@@ -31,15 +35,22 @@ def _variable_name(value: Any) -> Any:
 
 
 def _folder(value: Any) -> Any:
-    if isinstance(value, str) and OBJECT_STORE.match(value):
+    if isinstance(value, str) and URI.match(value):
         raise ValueError(
-            f"received {value!r}, expected a folder of this machine or of a shared volume; this version has no extra "
-            "for object stores: mount the bucket and name the mounted folder"
+            f"received {value!r}, expected a folder of this machine or of a shared volume: what lies there is locked "
+            "and renamed, which object stores cannot do; only pipeline_root may lie in one"
         )
     return value
 
 
+def _root(value: Any) -> Any:
+    if isinstance(value, str) and URI.match(value):
+        ObjectRoot.parse(value)
+    return value
+
+
 Folder = Annotated[Path, BeforeValidator(_folder)]
+Root = Annotated[Path, BeforeValidator(_root)]
 
 
 class ServerSettings(Settings):
@@ -99,19 +110,53 @@ class Environment(Settings):
 
     Attributes:
       metadata_store: Where runs are recorded.
-      pipeline_root: Holds the artifacts, a folder a pipeline, node, output and execution.
+      pipeline_root: Holds the artifacts, a folder a pipeline, node, output and execution. Where they lie in an object
+          store, this is the folder of this machine in which they are worked with; see `object_root`.
       serving_root: Holds the pushed models, a folder a model and version.
       log_root: Holds the logs, a folder a run and a file a node.
       beam: Where the data work runs.
+      object_store: How the object store of such a pipeline_root is reached.
       kubeflow: The cluster that schedules it, where there is one.
     """
 
     metadata_store: MetadataStoreSettings
-    pipeline_root: Folder
+    pipeline_root: Root
     serving_root: Folder
     log_root: Folder
     beam: BeamSettings = BeamSettings()
+    object_store: ObjectStoreSettings | None = None
     kubeflow: KubeflowSettings | None = None
+
+    _object_root: ObjectRoot | None = PrivateAttr(default=None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _objects(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        environment = handler(values)
+        text = values.get("pipeline_root") if isinstance(values, Mapping) else None
+        root = ObjectRoot.parse(text) if isinstance(text, str) and URI.match(text) else None
+        if root is None:
+            if environment.object_store is not None and environment._object_root is None:
+                raise ValueError(
+                    f"received a section object_store and pipeline_root {environment.pipeline_root}, expected "
+                    "s3://bucket/prefix or gs://bucket/prefix as pipeline_root, or no such section"
+                )
+            return environment
+        store = environment.object_store or ObjectStoreSettings()
+        _check_objects(root, store, environment.beam)
+        made = environment.model_copy(update={"object_store": store, "pipeline_root": store.cache / root.path})
+        made._object_root = root
+        return made
+
+    @property
+    def object_root(self) -> ObjectRoot | None:
+        """Where the artifacts lie in an object store; None where they lie in folders."""
+        return self._object_root
+
+    @property
+    def state_root(self) -> Path:
+        """Holds what processes share besides artifacts: locks, checkpoints, digests of files that were read before."""
+        return self.pipeline_root if self.object_root is None else self.log_root / STATE_FOLDER
 
     @property
     def metadata_path(self) -> Path:
@@ -123,6 +168,17 @@ class Environment(Settings):
         if self.metadata_store.sqlite is None:
             raise SettingsError("the metadata store is a server's, not an SQLite file.")
         return self.metadata_store.sqlite
+
+
+def _check_objects(root: ObjectRoot, store: ObjectStoreSettings, beam: BeamSettings) -> None:
+    if root.scheme == "gs" and store.region is not None:
+        raise ValueError(f"received object_store.region {store.region} with {root}, expected it with s3:// alone")
+    if engine := beam.engine_elsewhere:
+        raise ValueError(
+            f"received pipeline_root {root} and beam.runner {beam.runner}, whose workers on {engine} may be other "
+            "machines: they would look for the artifacts in a folder of this one. Mount the bucket on all of them "
+            "(Mountpoint for Amazon S3, Cloud Storage FUSE) and name the mounted folder, or take runner direct"
+        )
 
 
 def load(name_or_path: str) -> Environment:
@@ -140,9 +196,11 @@ def load(name_or_path: str) -> Environment:
     loaded = yaml_settings.load(Environment, path)
     sqlite = loaded.metadata_store.sqlite
     store = MetadataStoreSettings(sqlite=PROJECT_ROOT / sqlite) if sqlite else loaded.metadata_store
+    objects = loaded.object_store
     return loaded.model_copy(
         update={
             "metadata_store": store,
+            "object_store": objects and objects.model_copy(update={"cache": PROJECT_ROOT / objects.cache}),
             "pipeline_root": PROJECT_ROOT / loaded.pipeline_root,
             "serving_root": PROJECT_ROOT / loaded.serving_root,
             "log_root": PROJECT_ROOT / loaded.log_root,

@@ -33,7 +33,7 @@ DAG = Path(__file__).with_name("dag.py")
 
 def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFiles) -> dict[str, Fingerprint]:
     """The fingerprint of every node of a recipe's pipeline, by node name, in the order of the data flow."""
-    memos = environment.pipeline_root / recipe.name
+    memos = environment.state_root / recipe.name
     sources = SourceCode(memos / "source_digests.json")
     made = _by_node(recipe, environment, inputs, sources, memos / "input_digests.json")
     sources.save()

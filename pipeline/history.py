@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from rich.table import Table
@@ -92,8 +91,10 @@ def _metrics_by_model(name: str, store: Store) -> dict[int, Metrics]:
         models = store.inputs(record.id).get("model", [])
         evaluations = store.outputs(record.id).get("evaluation", [])
         if record.succeeded and models and evaluations:
-            summary = Path(evaluations[0].uri, SUMMARY_FILE)
-            if summary.exists() and models[0].id not in found:
+            if models[0].id in found:
+                continue
+            summary = evaluations[0].file(SUMMARY_FILE)
+            if summary.exists():
                 values = json.loads(summary.read_text(encoding="utf-8"))["metrics"]
                 found[models[0].id] = {metric["name"]: metric["value"] for metric in values}
     return found

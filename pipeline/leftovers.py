@@ -8,6 +8,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
 from pipeline import stores
 from pipeline.environment import Environment
+from pipeline.objects import mirror
 
 UNFINISHED = frozenset({"NEW", "RUNNING"})
 
@@ -40,12 +41,16 @@ def sweep(
     ]
     if not unfinished:
         return
+    folders = {record.id: environment.pipeline_root / name / record.node for record in unfinished}
+    if (objects := mirror.use(environment)) is not None:
+        # First, for nothing looks again for what a cancelled execution had sent.
+        for number, folder in folders.items():
+            objects.remove_made(str(folder), number)
     writable = stores.writable(environment)
     executions = writable.get_executions_by_id([record.id for record in unfinished])
     for execution in executions:
         execution.last_known_state = mlmd_pb2.Execution.CANCELED
     writable.put_executions(executions)
-    for record in unfinished:
-        folder = environment.pipeline_root / name / record.node
-        for left in [*folder.glob(f"*/{record.id}"), *folder.glob(f".system/executor_execution/{record.id}")]:
+    for number, folder in folders.items():
+        for left in [*folder.glob(f"*/{number}"), *folder.glob(f".system/executor_execution/{number}")]:
             shutil.rmtree(left, ignore_errors=still_writing)

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from components.errors import NodeError, SettingsError
-from components.example_gen import files
+from components.example_gen.files import InputFiles
+from metadata import files
 from metadata.connection import BUSY
-from metadata.store import NodeRun, Store
+from metadata.store import ArtifactRecord, NodeRun, Store
 from pipeline import beam, checks, engines, fingerprint, leftovers, lock, nodes, progress, reports, stores, worker
 from pipeline.environment import Environment
 from pipeline.recipe import PROJECT_ROOT, Recipe
@@ -44,7 +45,7 @@ def run(
     recipe: Recipe,
     environment: Environment,
     request: worker.Request,
-    inputs: files.InputFiles,
+    inputs: InputFiles,
     view: progress.View,
 ) -> Run:
     """Brings the pipeline's results up to date.
@@ -103,15 +104,15 @@ def up_to_date(recipe: Recipe, environment: Environment, prints: Mapping[str, fi
     if store is None or not latest:
         return None
     nodes = store.node_runs(recipe.name, latest[0])
+    outputs: list[ArtifactRecord] = []
     for node, wanted in prints.items():
         record = nodes.get(node)
         if record is None or not record.succeeded or record.properties.get(fingerprint.PROPERTY) != wanted.to_json():
             return None
-        for artifacts in store.outputs(record.id).values():
-            for artifact in artifacts:
-                pushed = artifact.properties.get("pushed_destination")
-                if not Path(artifact.uri).exists() or (pushed and not Path(pushed).exists()):
-                    return None
+        outputs += [artifact for artifacts in store.outputs(record.id).values() for artifact in artifacts]
+    pushed = [place for artifact in outputs if (place := artifact.properties.get("pushed_destination"))]
+    if not all(Path(place).exists() for place in pushed) or files.gone({artifact.uri for artifact in outputs}):
+        return None
     return Run(latest[0], nodes, new=False)
 
 

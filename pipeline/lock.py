@@ -74,7 +74,7 @@ def waited_for(path: Path) -> Iterator[None]:
 
 def is_held(name: str, environment: Environment, run_folder: Path | None = None) -> bool:
     """Whether a run or a rollback of the recipe, or a node of the run of that folder, is going on."""
-    paths = [environment.pipeline_root / name / ".lock"]
+    paths = [environment.state_root / name / ".lock"]
     paths += sorted(run_folder.glob(_task_lock(run_folder, "*").name)) if run_folder else []
     return any(_is_locked(path) for path in paths if path.exists())
 
@@ -89,7 +89,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _recipe_lock(name: str, environment: Environment) -> Path:
-    folder = environment.pipeline_root / name
+    folder = environment.state_root / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder / ".lock"
 

@@ -206,7 +206,7 @@ def _check_upstream(task: Task, upstream: list[str]) -> None:
 @contextmanager
 def _alone(task: Task, prints: Mapping[str, Fingerprint]) -> Iterator[None]:
     """Keeps two runs of a recipe from training in one folder of checkpoints, or pushing to one folder, at once."""
-    folder = task.environment.pipeline_root / task.recipe.name
+    folder = task.environment.state_root / task.recipe.name
     paths = {
         TRAINER_NODE: folder / "checkpoints" / f"{prints[TRAINER_NODE].digest}.lock",
         nodes.PUSHER_NODE: folder / ".push.lock",
@@ -230,6 +230,7 @@ def _training_pods(task: Task) -> Iterator[None]:
     from pipeline.kubeflow.training_job import TrainingJob
 
     training.check(task.recipe.settings.trainer, settings)
+    training.check_files(task.recipe.settings.trainer, task.environment, settings)
     with launching.by(TrainingJob(task.recipe.name, task.run_id, settings)):
         yield
 

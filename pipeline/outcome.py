@@ -15,6 +15,7 @@ from rich.text import Text
 from components.evaluation.settings import SUMMARY_FILE
 from components.infra_validator import settings as infra_validator
 from components.tflite.settings import REPORT_FILE
+from metadata import files
 from metadata.store import ArtifactRecord, NodeRun, Store
 from pipeline import serving_state
 from pipeline.nodes import INFRA_NODE, TFLITE_NODE
@@ -76,11 +77,11 @@ def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
             anomalies = _counted(count, "anomaly", "anomalies")
             notes.append(f"Let pass   {anomalies} of the data, listed in {shown(artifact.uri)}")
     for artifact in _outputs(store, nodes, "Evaluator", "evaluation"):
-        evaluation = json.loads(Path(artifact.uri, SUMMARY_FILE).read_text(encoding="utf-8"))
+        evaluation = json.loads(artifact.file(SUMMARY_FILE).read_text(encoding="utf-8"))
     for artifact in _outputs(store, nodes, TFLITE_NODE, "tflite_model"):
-        tflite = json.loads(Path(artifact.uri, REPORT_FILE).read_text(encoding="utf-8"))
+        tflite = json.loads(artifact.file(REPORT_FILE).read_text(encoding="utf-8"))
     for artifact in _outputs(store, nodes, INFRA_NODE, "blessing"):
-        infra_report = Path(artifact.uri, infra_validator.REPORT_FILE)
+        infra_report = artifact.file(infra_validator.REPORT_FILE)
         infra = json.loads(infra_report.read_text(encoding="utf-8"))
     for artifact in _outputs(store, nodes, "Pusher", "pushed_model"):
         state = serving_state.of(artifact.properties)
@@ -98,7 +99,9 @@ def read(store: Store, nodes: Mapping[str, NodeRun]) -> Result:
 
 
 def shown(location: Path | str) -> str:
-    """A path as the user would write it: relative where it is below the working folder."""
+    """A path as the user would write it: relative where it is below the working folder; a URI as it is."""
+    if isinstance(location, str) and files.is_elsewhere(location):
+        return location
     path = Path(location)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 

@@ -18,6 +18,7 @@ from metadata.connection import BUSY, LOST
 from pipeline import engines, stores
 from pipeline.environment import Environment
 from pipeline.kubeflow.settings import KubeflowSettings
+from pipeline.objects.mirror import Mirror
 
 LEAST_FREE_BYTES = 1_000_000_000
 GIGABYTE = 1e9
@@ -45,17 +46,26 @@ class Reached:
 def everything(environment: Environment) -> Iterator[Reached]:
     """Reaches for each thing that an environment names, one after the other."""
     yield _tried("metadata_store", lambda: _store(environment))
+    root, settings = environment.object_root, environment.object_store
+    objects = Mirror(root, settings) if root and settings else None
+    if objects is not None:
+        yield _tried("pipeline_root", lambda: _objects(objects))
     folders = {
-        "pipeline_root": environment.pipeline_root,
+        "object_store" if objects else "pipeline_root": environment.pipeline_root,
         "serving_root": environment.serving_root,
         "log_root": environment.log_root,
     }
     for name, folder in folders.items():
         yield _tried(name, lambda folder=folder: _folder(folder))  # type: ignore[misc]
-    if (settings := environment.kubeflow) is not None:
-        yield _tried("kubeflow", lambda: _kubeflow(settings))
+    if (cluster := environment.kubeflow) is not None:
+        yield _tried("kubeflow", lambda: _kubeflow(cluster))
     if environment.beam.runner not in {"direct", "dataflow"}:
         yield _tried("beam", lambda: _engine(environment))
+
+
+def _objects(objects: Mirror) -> str:
+    objects.probe()
+    return f"{objects.root}: can be listed, read, written to and deleted from"
 
 
 def _engine(environment: Environment) -> str:

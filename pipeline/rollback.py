@@ -16,6 +16,7 @@ from components.pusher.versions import Version
 from metadata.store import NODE_CONTEXT, PIPELINE_CONTEXT
 from pipeline import lock, stores
 from pipeline.environment import Environment
+from pipeline.objects import mirror
 
 NODE = "Rollback"
 """What a rollback is called in the metadata store, beside the pipeline's own nodes."""
@@ -96,9 +97,7 @@ def choose(base: Path, existing: Sequence[Version], to: int | None) -> Version:
 def _record(name: str, environment: Environment, properties: record.Properties) -> None:
     """Adds the rollback as an execution with its PushedModel, and the versions before it as its inputs."""
     store = stores.writable(environment)
-    uri = environment.pipeline_root / name / NODE / OUTPUT / str(properties["pushed_version"])
-    uri.mkdir(parents=True, exist_ok=True)
-    (uri / "pushed.json").write_text(json.dumps(properties, indent=2), encoding="utf-8")
+    uri = _written(name, environment, properties)
     execution = mlmd_pb2.Execution(
         type_id=store.put_execution_type(
             mlmd_pb2.ExecutionType(name=NODE, base_type=mlmd_pb2.ExecutionType.DEPLOY), can_add_fields=True
@@ -106,7 +105,7 @@ def _record(name: str, environment: Environment, properties: record.Properties) 
         last_known_state=mlmd_pb2.Execution.COMPLETE,
     )
     artifact_type = store.put_artifact_type(mlmd_pb2.ArtifactType(name=PUSHED_MODEL), can_omit_fields=True)
-    pushed = mlmd_pb2.Artifact(type_id=artifact_type, uri=str(uri), state=mlmd_pb2.Artifact.LIVE)
+    pushed = mlmd_pb2.Artifact(type_id=artifact_type, uri=uri, state=mlmd_pb2.Artifact.LIVE)
     for holder in (execution, pushed):
         for key, value in properties.items():
             held = holder.custom_properties[key]
@@ -126,6 +125,19 @@ def _record(name: str, environment: Environment, properties: record.Properties) 
         contexts,
         reuse_context_if_already_exist=True,
     )
+
+
+def _written(name: str, environment: Environment, properties: record.Properties) -> str:
+    """Writes the artifact's file, and returns where the artifact is."""
+    folder = environment.pipeline_root / name / NODE / OUTPUT / str(properties["pushed_version"])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pushed.json").write_text(json.dumps(properties, indent=2), encoding="utf-8")
+    objects = mirror.use(environment)
+    if objects is None:
+        return str(folder)
+    uri = objects.uri_of(str(folder))
+    objects.send(uri)
+    return uri
 
 
 def _artifact_of(store: mlmd.MetadataStore, properties: record.Properties, version: str) -> mlmd_pb2.Artifact | None:

@@ -14,6 +14,7 @@ from tfx.orchestration.portable import execution_publish_utils, launcher
 
 from components.trainer.callbacks import PROGRESS_VARIABLE
 from pipeline import worker
+from pipeline.objects import launching, mirror
 
 
 class _Node(beam_dag_runner.PipelineNodeAsDoFn):
@@ -36,8 +37,19 @@ class Runner(beam_dag_runner.BeamDagRunner):
 
     _PIPELINE_NODE_DO_FN_CLS = _Node
 
+    def run_with_ir(self, pipeline: Any, run_options: Any = None) -> None:
+        """See TFX's."""
+        before = launcher.Launcher
+        if mirror.used() is not None:
+            # TFX's node makes its launcher by this name.
+            launcher.Launcher = launching.Launcher
+        try:
+            super().run_with_ir(pipeline, run_options=run_options)
+        finally:
+            launcher.Launcher = before
 
-class _Launcher(launcher.Launcher):
+
+class _Launcher(launching.Launcher):
     """Begins an execution of its own for each try; TFX's would go on in the one that failed or was cancelled."""
 
     def _register_or_reuse_execution(self, metadata_handle: Any, contexts: Any, **given: Any) -> Any:

@@ -16,6 +16,7 @@ from components.errors import SettingsError, StoreError
 from metadata import connection as connections
 from metadata.queries import Queries
 from pipeline.environment import Environment, ServerSettings
+from pipeline.objects import mirror
 
 Answer = TypeVar("Answer")
 
@@ -64,12 +65,13 @@ def _password(server: ServerSettings) -> str:
 
 
 def opened(environment: Environment) -> Queries | None:
-    """The store, for reading; None while there is none yet.
+    """The store, for reading; None while there is none yet. Its artifacts are come by through `metadata.files`.
 
     Raises:
         SettingsError: The password's variable is not set.
         StoreError: Its server cannot be reached or refuses us.
     """
+    mirror.use(environment)
     with _translated(environment):
         return Queries.open(connection(environment))
 
@@ -81,6 +83,7 @@ def writable(environment: Environment) -> mlmd.MetadataStore:
         SettingsError: The password's variable is not set.
         StoreError: Its server cannot be reached or refuses us.
     """
+    mirror.use(environment)
     with _translated(environment):
         return connections.connect(connection(environment))
 

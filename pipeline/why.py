@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from components.errors import MillraceError
+from metadata import files
 from metadata.store import NodeRun, Store
 from pipeline.fingerprint import PROPERTY, Fingerprint
 from pipeline.nodes import BASELINE_NODE, PUSHER_NODE
@@ -97,7 +97,7 @@ def _producer_reason(store: Store, name: str, artifact_id: int) -> str:
 
 
 def _outputs_exist(store: Store, record: NodeRun) -> bool:
-    return all(Path(a.uri).exists() for artifacts in store.outputs(record.id).values() for a in artifacts)
+    return not files.gone({a.uri for artifacts in store.outputs(record.id).values() for a in artifacts})
 
 
 def _origin(store: Store, record: NodeRun) -> str:

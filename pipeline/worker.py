@@ -20,6 +20,7 @@ from components.errors import AnomalyError, MillraceError
 from components.settings import Settings
 from pipeline import environment as environments
 from pipeline import fingerprint, lean_imports, recipe, remote_failures, stores
+from pipeline.objects import mirror
 from pipeline.recipe import PROJECT_ROOT
 
 RUN_FOLDER_VARIABLE = "MILLRACE_RUN_FOLDER"
@@ -103,6 +104,7 @@ def compiled(request: Request) -> Any:
     settled, _ = beam.settle(environment.beam, inputs)
     environment = environment.model_copy(update={"beam": settled})
     be_patient(stores.connection(environment))
+    mirror.use(environment, patient=True)
     prints = fingerprint.fingerprints(chosen, environment, inputs)
     intermediate = Compiler().compile(dag.build(chosen, environment, prints, request.span, not request.force))
     # Set before the runner, which would otherwise name the run by the time alone.

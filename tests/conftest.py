@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,10 +18,13 @@ from pipeline.environment import Environment
 
 if TYPE_CHECKING:
     from browser import Reader
+    from object_server import ObjectServer
     from playwright.sync_api import Browser
 
 PROJECT = Path(__file__).resolve().parent.parent
 MODULES_WITH_ROOT = (environment, local, recipe, source_code, worker)
+
+BUCKETS = itertools.count(1)
 
 DATA = "fare,tips,company\n1.0,0.5,Blue\n2.0,,Red\n"
 RECIPE = """\
@@ -120,6 +125,54 @@ def both_places(request: pytest.FixtureRequest) -> Environment:
     """One after the other."""
     chosen: Environment = request.getfixturevalue(f"{request.param}_places")
     return chosen
+
+
+@pytest.fixture(scope="session")
+def object_server_of_session() -> Iterator[ObjectServer]:
+    """An object store for all tests of this process."""
+    # Where a test needs it alone: it takes a second to import.
+    from object_server import ObjectServer
+
+    server = ObjectServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def object_server(object_server_of_session: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
+    """An object store with keys to it in the environment's variables."""
+    from object_server import CREDENTIALS
+
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    return object_server_of_session
+
+
+@pytest.fixture
+def object_environment(object_server: ObjectServer, tmp_path: Path) -> Callable[..., str]:
+    """Writes environment files with a new bucket as root: `object_environment("a")` has the cache `a`."""
+    from object_server import REGION
+
+    bucket = f"bucket-{next(BUCKETS)}"
+    object_server.make_bucket(bucket)
+
+    def write(cache: str = "cache", **settings: object) -> str:
+        path = tmp_path / f"{cache}.yaml"
+        whole = {
+            "metadata_store": {"sqlite": str(tmp_path / "metadata.sqlite")},
+            "pipeline_root": f"s3://{bucket}/team/pipelines",
+            "serving_root": str(tmp_path / "serving"),
+            "log_root": str(tmp_path / "logs"),
+            "object_store": {
+                "endpoint": object_server.endpoint,
+                "region": REGION,
+                "cache": str(tmp_path / cache),
+            },
+        }
+        path.write_text(json.dumps(whole | settings))
+        return str(path)
+
+    return write
 
 
 @pytest.fixture

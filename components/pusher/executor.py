@@ -13,6 +13,7 @@ from tfx.types import artifact_utils
 from tfx.utils import path_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
+from components import stored
 from components.errors import PushError
 from components.pusher import manifest, record, versions
 from components.tflite.settings import MODEL_FILE
@@ -29,7 +30,7 @@ class Executor(base_executor.BaseExecutor):
         """
         pushed = artifact_utils.get_single_instance(output_dict["pushed_model"])
         model = artifact_utils.get_single_instance(input_dict["model"])
-        origin = manifest.Origin(model_id=model.id, model_uri=model.uri, run_id=exec_properties["run_id"])
+        origin = manifest.Origin(model_id=model.id, model_uri=stored.place_of(model), run_id=exec_properties["run_id"])
         base = Path(exec_properties["base_directory"])
         reason = _refusal(input_dict)
         withdrawn = None if reason else _withdrawn_version(input_dict, base)

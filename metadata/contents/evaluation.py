@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from metadata.contents import places, reading
 from metadata.contents.reading import Record
+from metadata.records import ArtifactRecord
 
 
 class Bar(Record):
@@ -219,20 +219,20 @@ class Insights(Record):
     worst: list[WorstExample] = Field(default_factory=list)
 
 
-def summary(evaluation: Path) -> Summary:
-    """The summary in the folder of an evaluation.
+def summary(evaluation: ArtifactRecord) -> Summary:
+    """The summary of an evaluation.
 
     Raises:
         ContentError: It is missing or broken.
     """
-    return reading.record(evaluation / places.SUMMARY_FILE, Summary)
+    return reading.record(evaluation.file(places.SUMMARY_FILE), Summary)
 
 
-def insights(evaluation: Path) -> Insights | None:
-    """The insights in the folder of an evaluation; None where it has none, as older ones.
+def insights(evaluation: ArtifactRecord) -> Insights | None:
+    """The insights of an evaluation; None where it has none, as older ones.
 
     Raises:
         ContentError: They are broken.
     """
-    path = evaluation / places.INSIGHTS_FILE
+    path = evaluation.file(places.INSIGHTS_FILE)
     return reading.record(path, Insights) if path.exists() else None

@@ -61,7 +61,7 @@ def read(artifact: ArtifactRecord) -> Rejected | None:
     count = int(artifact.properties.get("num_rows", 0))
     if not count:
         return None
-    rows = [_row(entry) for entry in islice(_entries(Path(artifact.uri)), MOST_READ)]
+    rows = [_row(entry) for entry in islice(_entries(artifact.path), MOST_READ)]
     columns = Counter(row.column for row in rows).most_common(MOST_REASONS)
     return Rejected(count, len(rows), tuple(columns), tuple(rows[:FIRST]), artifact.uri)
 

@@ -149,7 +149,7 @@ def split_names(artifact: ArtifactRecord) -> list[str]:
 
 def split_folder(artifact: ArtifactRecord, split: str) -> Path:
     """Where an artifact keeps the files of a split."""
-    return Path(artifact.uri, f"Split-{split}")
+    return artifact.path / f"Split-{split}"
 
 
 def of_proto(split: str, proto: statistics_pb2.DatasetFeatureStatisticsList) -> SplitStatistics:

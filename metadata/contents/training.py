@@ -6,13 +6,13 @@ import csv
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from metadata.contents import places, reading
 from metadata.contents.reading import ContentError, Record
+from metadata.records import ArtifactRecord
 
 VALIDATION = "val_"
 LEARNING_RATES = frozenset({"lr", "learning_rate"})
@@ -109,16 +109,16 @@ class Card(Record):
         return found if isinstance(found, dict) else {}
 
 
-def history(model_run: Path) -> History:
+def history(model_run: ArtifactRecord) -> History:
     """The history of a training.
 
     Args:
-        model_run: The folder of the ModelRun.
+        model_run: The ModelRun.
 
     Raises:
         ContentError: It is missing or broken.
     """
-    path = model_run / places.HISTORY_FILE
+    path = model_run.file(places.HISTORY_FILE)
     rows = list(csv.reader(reading.text(path).splitlines()))
     if not rows or any(len(row) != len(rows[0]) for row in rows):
         raise ContentError(path, "does not hold what it should: expected a heading and as many values in every line")
@@ -131,16 +131,16 @@ def history(model_run: Path) -> History:
     return History(columns)
 
 
-def card(model: Path) -> Card:
+def card(model: ArtifactRecord) -> Card:
     """The card of a model.
 
     Args:
-        model: The folder of the Model artifact.
+        model: The Model artifact.
 
     Raises:
         ContentError: It is missing or broken.
     """
-    return reading.record(model / places.SERVING_MODEL_FOLDER / places.CARD_FILE, Card)
+    return reading.record(model.file(f"{places.SERVING_MODEL_FOLDER}/{places.CARD_FILE}"), Card)
 
 
 def _finite(text: str) -> float | None:

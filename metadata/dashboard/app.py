@@ -25,6 +25,7 @@ from metadata.dashboard.pages import (
 )
 from metadata.dashboard.reading import MissingStoreError, Reader, folder_signature
 from metadata.dashboard.site import Site, UnreadableError
+from metadata.files import UnavailableError
 from metadata.pages import rendering
 from metadata.queries import Queries
 
@@ -143,6 +144,8 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     except UnreadableError as error:
         text = f"The metadata store cannot be read now. {error}"
         return answers.told(request, site, 503, "The store cannot be read now", text, again=True)
+    except UnavailableError as error:
+        return answers.told(request, site, 503, "The artifacts cannot be read now", str(error), again=True)
     except web.HTTPNotFound:
         return answers.told(request, site, 404, "Not found", f"There is no page {request.path}.")
     except web.HTTPMethodNotAllowed as refused:

@@ -12,7 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from metadata import files as artifact_files
 from metadata.contents.places import SUMMARY_FILE
+from metadata.records import ArtifactRecord
 
 MOST_FILES = 300
 SHOWN_BYTES = 128 * 1024
@@ -59,6 +61,32 @@ class Listing:
     def bytes(self) -> int:
         """The sum of their sizes."""
         return sum(file.bytes for file in self.files)
+
+
+def listing_of(artifact: ArtifactRecord) -> Listing | None:
+    """The files of an artifact, of which none is brought here; None where it is gone.
+
+    Raises:
+        UnavailableError: What holds it cannot be reached.
+    """
+    if not artifact_files.is_elsewhere(artifact.uri):
+        return listing(Path(artifact.uri))
+    sizes = artifact_files.sizes(artifact.uri)
+    return None if sizes is None else Listing([File(*size) for size in sizes[:MOST_FILES]], len(sizes) <= MOST_FILES)
+
+
+def file_of(artifact: ArtifactRecord, path: str) -> Path | None:
+    """A file of an artifact; None where it has none, or the path leads out of it.
+
+    Raises:
+        UnavailableError: What holds it cannot be reached.
+    """
+    if not artifact_files.is_elsewhere(artifact.uri):
+        return inside(Path(artifact.uri), path)
+    if "\0" in path or path.startswith("/") or ".." in Path(path).parts:
+        return None
+    found = artifact.file(path)
+    return found if found.is_file() else None
 
 
 def listing(folder: Path) -> Listing | None:
@@ -156,10 +184,10 @@ def tail(path: Path) -> tuple[str, bool]:
     return (text.partition("\n")[2] if cut else text), cut
 
 
-def metrics_of(folder: str) -> dict[str, Any]:
+def metrics_of(evaluation: ArtifactRecord) -> dict[str, Any]:
     """The values of an evaluation by metric; none where its file is gone or is no such file."""
     try:
-        summary = json.loads(Path(folder, SUMMARY_FILE).read_text(encoding="utf-8"))
+        summary = json.loads(evaluation.file(SUMMARY_FILE).read_text(encoding="utf-8"))
         return {metric["name"]: metric["value"] for metric in summary["metrics"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {}

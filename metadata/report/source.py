@@ -70,13 +70,8 @@ class Source:
     def file(self, node: str, name: str, file: str) -> Path | None:
         """A file of such an artifact; None where the artifact or the file is not there (any more)."""
         artifact = self.artifact(node, name)
-        path = None if artifact is None else Path(artifact.uri, file)
+        path = None if artifact is None else artifact.file(file)
         return path if path is not None and path.exists() else None
-
-    def folder(self, node: str, name: str) -> Path | None:
-        """Where such an artifact lies or lay; None where there is none."""
-        artifact = self.artifact(node, name)
-        return None if artifact is None else Path(artifact.uri)
 
     @cached_property
     def fingerprints(self) -> dict[str, Fingerprint]:
@@ -97,8 +92,8 @@ class Source:
         Raises:
             ContentError: Its file is missing or broken.
         """
-        folder = self.folder("Evaluator", "evaluation")
-        return None if folder is None else evaluations.summary(folder)
+        artifact = self.artifact("Evaluator", "evaluation")
+        return None if artifact is None else evaluations.summary(artifact)
 
     @cached_property
     def insights(self) -> evaluations.Insights | None:
@@ -107,8 +102,8 @@ class Source:
         Raises:
             ContentError: Its file is broken.
         """
-        folder = self.folder("Evaluator", "evaluation")
-        return None if folder is None else evaluations.insights(folder)
+        artifact = self.artifact("Evaluator", "evaluation")
+        return None if artifact is None else evaluations.insights(artifact)
 
     @cached_property
     def card(self) -> training.Card | None:
@@ -117,8 +112,8 @@ class Source:
         Raises:
             ContentError: It is missing or broken.
         """
-        folder = self.folder("Trainer", "model")
-        return None if folder is None else training.card(folder)
+        artifact = self.artifact("Trainer", "model")
+        return None if artifact is None else training.card(artifact)
 
     def before(self, node: str) -> Source | None:
         """The latest earlier run of the same pipeline in which this node succeeded."""

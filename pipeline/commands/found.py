@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from components.errors import MillraceError
+from metadata import files
 from metadata.connection import BUSY
 from metadata.queries import Queries
 from metadata.records import MadeArtifact, RunRecord
@@ -66,7 +67,8 @@ def artifact_of(store: Queries, name: str) -> MadeArtifact:
     Raises:
         MillraceError: There is none.
     """
-    found = store.artifacts_by_id([int(name)]) if name.isdecimal() else store.artifacts_at(str(Path(name).absolute()))
+    location = name.rstrip("/") if files.is_elsewhere(name) else str(Path(name).absolute())
+    found = store.artifacts_by_id([int(name)]) if name.isdecimal() else store.artifacts_at(location)
     if not found:
         newest = store.artifacts(limit=1)
         hint = f"The newest is {newest[0].artifact.id}." if newest else "There are none."

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from components.errors import SettingsError
-from metadata.contents import evaluation, places
+from metadata.contents import evaluation
 from metadata.records import ArtifactRecord
 from metadata.store import Store
 from pipeline import nodes, outcome
@@ -111,7 +111,7 @@ def collect(store: Store, work: Work, report: Path) -> tuple[dict[str, Output], 
     made = store.outputs(own.id) if own else {}
     found = {name: _pointer(made.get(name, [])) for name in tasks.ARTIFACTS.get(work.task, {})}
     if work.task == "Evaluator" and made.get("evaluation"):
-        found |= _quality(Path(made["evaluation"][0].uri))
+        found |= _quality(made["evaluation"][0])
     if tasks.REPORT in tasks.SHOWN.get(work.task, {}) and report.exists():
         found[tasks.REPORT] = Output(content=report.read_bytes())
     parameters = {}
@@ -137,11 +137,11 @@ def _pointer(artifacts: list[ArtifactRecord]) -> Output:
     return Output(shown, (json.dumps(shown, indent=2) + "\n").encode())
 
 
-def _quality(folder: Path) -> dict[str, Output]:
-    summary = evaluation.summary(folder)
+def _quality(made: ArtifactRecord) -> dict[str, Output]:
+    summary = evaluation.summary(made)
     metrics = {metric.name: metric.value for metric in summary.metrics if metric.value is not None}
     found = {tasks.METRICS: Output({**metrics, "rows": summary.rows, "good_enough": str(summary.blessed).lower()})}
-    insights = evaluation.insights(folder) if (folder / places.INSIGHTS_FILE).exists() else None
+    insights = evaluation.insights(made)
     if insights and insights.confusion:
         confusion = insights.confusion
         matrix = {

@@ -121,6 +121,7 @@ def of(recipe: Recipe, environment: Environment, environment_name: str) -> list[
     """
     settings = check(environment, environment_name)
     training.check(recipe.settings.trainer, settings)
+    training.check_files(recipe.settings.trainer, environment, settings)
     where = in_image(environment_name)
     made = [
         _task(recipe, node, where, settings, upstream, (OUTCOME,) if node == nodes.PUSHER_NODE else ())
@@ -226,7 +227,9 @@ def check(environment: Environment, environment_name: str) -> KubeflowSettings:
 
 def _check_volumes(environment: Environment, environment_name: str, settings: KubeflowSettings) -> None:
     mounted = [Path(volume.path) for volume in settings.volumes]
-    for name in ("pipeline_root", "serving_root", "log_root"):
+    # What lies in an object store needs no volume, and each pod's cache of it ends with the pod.
+    kept = () if environment.object_root else ("pipeline_root",)
+    for name in (*kept, "serving_root", "log_root"):
         folder: Path = getattr(environment, name)
         if not any(folder.is_relative_to(path) for path in mounted):
             raise SettingsError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from components.errors import SettingsError
 from components.trainer.settings import TrainerSettings
+from pipeline.environment import Environment
 from pipeline.kubeflow.settings import AcceleratorSettings, KubeflowSettings, TaskSettings
 
 NODE = "Trainer"
@@ -42,6 +43,24 @@ def check(trainer: TrainerSettings, settings: KubeflowSettings) -> None:
             f"trainer.batch_size is {trainer.batch_size}, expected a multiple of {replicas}: trainer.workers is "
             f"{trainer.workers}, and each pod has {gpus} of {GPU}.",
             f"Set trainer.batch_size to {trainer.batch_size // replicas * replicas or replicas}.",
+        )
+
+
+def check_files(trainer: TrainerSettings, environment: Environment, settings: KubeflowSettings) -> None:
+    """Checks that the pods of a training in several can see what it learns from.
+
+    Raises:
+        SettingsError: They cannot.
+    """
+    objects = environment.object_store
+    if not trainer.in_several_processes or objects is None:
+        return
+    mounted = [volume.path for volume in settings.volumes]
+    if not any(objects.cache.is_relative_to(path) for path in mounted):
+        raise SettingsError(
+            f"the Trainer trains in several pods, and takes the artifacts of {environment.object_root} from "
+            f"{objects.cache}, which is on no volume that all of them mount ({', '.join(mounted) or 'there is none'}).",
+            "Give object_store.cache a folder below one of `kubeflow.volumes`.",
         )
 
 

@@ -10,7 +10,7 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_p
 
 from components.errors import MillraceError
 from metadata.queries import Queries
-from metadata.records import RunRecord
+from metadata.records import ArtifactRecord, RunRecord
 from pipeline.schema_changes import editing
 from pipeline.schema_changes.columns import columns
 from pipeline.schema_changes.rows import Rows
@@ -69,15 +69,15 @@ def of(store: Queries, run: RunRecord, schema: schema_pb2.Schema | None, absent:
     Raises:
         MillraceError: It came to no statistics, or they are gone.
     """
-    folders = _folders(store, run)
+    made = _made(store, run)
     schema_text = schema_of(store, run)
-    if "statistics" not in folders:
+    if "statistics" not in made:
         raise _nothing(run, "statistics", None)
-    if not _of_splits(folders["statistics"], STATISTICS_FILE):
-        raise _nothing(run, "statistics", folders["statistics"])
-    statistics = {path.parent.name: _statistics(path) for path in _of_splits(folders["statistics"], STATISTICS_FILE)}
-    statistics = {folder.removeprefix("Split-"): found for folder, found in statistics.items()}
-    examples = folders.get("examples")
+    paths = _of_splits(made["statistics"].path, STATISTICS_FILE)
+    if not paths:
+        raise _nothing(run, "statistics", made["statistics"])
+    statistics = {path.parent.name.removeprefix("Split-"): _statistics(path) for path in paths}
+    examples = made["examples"].path if "examples" in made else None
     return Evidence(
         run=run.id,
         schema_text=schema_text,
@@ -86,7 +86,7 @@ def of(store: Queries, run: RunRecord, schema: schema_pb2.Schema | None, absent:
             num_rows={split: int(found.num_examples) for split, found in statistics.items()},
             rows=Rows(_of_splits(examples, "*.gz") if examples and examples.exists() else []),
             absent=absent,
-            anomalies=_anomalies(folders.get("anomalies"), editing.parse(schema_text), schema),
+            anomalies=_anomalies(made.get("anomalies"), editing.parse(schema_text), schema),
         ),
     )
 
@@ -97,20 +97,21 @@ def schema_of(store: Queries, run: RunRecord) -> str:
     Raises:
         MillraceError: It came to none, or it is gone.
     """
-    folder = _folders(store, run).get("schema")
-    if folder is None or not (folder / SCHEMA_FILE).exists():
-        raise _nothing(run, "schema", folder)
-    return (folder / SCHEMA_FILE).read_text(encoding="utf-8")
+    made = _made(store, run).get("schema")
+    path = made.file(SCHEMA_FILE) if made else None
+    if path is None or not path.exists():
+        raise _nothing(run, "schema", made)
+    return path.read_text(encoding="utf-8")
 
 
-def _nothing(run: RunRecord, name: str, folder: Path | None) -> MillraceError:
-    what = f"came to no {name}" if folder is None else f"has no {name} any more: {folder} is gone"
+def _nothing(run: RunRecord, name: str, made: ArtifactRecord | None) -> MillraceError:
+    what = f"came to no {name}" if made is None else f"has no {name} any more: {made.uri} is gone"
     return MillraceError(f"run {run.id} {what}.", "Name another run with --run.")
 
 
-def _folders(store: Queries, run: RunRecord) -> dict[str, Path]:
+def _made(store: Queries, run: RunRecord) -> dict[str, ArtifactRecord]:
     outputs = store.outputs_of(node.id for node in run.nodes if node.succeeded)
-    return {name: Path(found[0].uri) for by_name in outputs.values() for name, found in by_name.items()}
+    return {name: found[0] for by_name in outputs.values() for name, found in by_name.items()}
 
 
 def _of_splits(folder: Path, pattern: str) -> Sequence[Path]:
@@ -123,15 +124,15 @@ def _statistics(path: Path) -> statistics_pb2.DatasetFeatureStatistics:
 
 
 def _anomalies(
-    folder: Path | None, used: schema_pb2.Schema, now: schema_pb2.Schema | None
+    made: ArtifactRecord | None, used: schema_pb2.Schema, now: schema_pb2.Schema | None
 ) -> Mapping[str, tuple[str, ...]]:
     """What TFDV said that no rule covers, of features whose schema is still what the run used."""
-    if folder is None or not folder.exists():
+    if made is None:
         return {}
     before = {feature.name: feature for feature in used.feature}
     after = {feature.name: feature for feature in (now or used).feature}
     found: dict[str, dict[str, None]] = {}
-    for path in _of_splits(folder, ANOMALIES_FILE):
+    for path in _of_splits(made.path, ANOMALIES_FILE):
         anomalies = anomalies_pb2.Anomalies.FromString(path.read_bytes())
         if anomalies.HasField("dataset_anomaly_info"):
             found.setdefault(DATA_SET, {})[anomalies.dataset_anomaly_info.description] = None

@@ -77,10 +77,11 @@ def test_a_server_has_its_own_port_and_no_password(project: Path, tmp_path: Path
             "digits and _), received something else; the password itself has no place in a file.",
         ),
         (
-            "/elsewhere/pipelines",
-            "gs://bucket/pipelines",
-            "{path}:2: pipeline_root: received 'gs://bucket/pipelines', expected a folder of this machine or of a "
-            "shared volume; this version has no extra for object stores: mount the bucket and name the mounted folder.",
+            "a/serving",
+            "s3://bucket/serving",
+            "{path}:3: serving_root: received 's3://bucket/serving', expected a folder of this machine or of a shared "
+            "volume: what lies there is locked and renamed, which object stores cannot do; only pipeline_root may lie "
+            "in one.",
         ),
     ],
 )

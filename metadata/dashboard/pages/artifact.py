@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 from metadata.dashboard import contents, finding
 from metadata.dashboard.links import URLS
@@ -18,10 +17,10 @@ MOST_USERS = 25
 def page(store: Queries, ask: Ask) -> Page:
     """The page of an artifact."""
     made = finding.artifact_of(store, ask.match["artifact"])
-    files = contents.listing(Path(made.artifact.uri))
+    files = contents.listing_of(made.artifact)
     used = _users(store, made.artifact.id)
     first = next((file for file in files.files if file.shown), None) if files else None
-    shown = contents.inside(Path(made.artifact.uri), first.path) if first and _few(files) else None
+    shown = contents.file_of(made.artifact, first.path) if first and _few(files) else None
     return Page(
         "artifact.html",
         f"{made.artifact.type} {made.artifact.id}",
@@ -66,7 +65,7 @@ def file_page(store: Queries, ask: Ask) -> Page:
     """A file of an artifact, as far as it is text."""
     made = finding.artifact_of(store, ask.match["artifact"])
     path = ask.match["path"]
-    found = contents.inside(Path(made.artifact.uri), path)
+    found = contents.file_of(made.artifact, path)
     if found is None:
         near = [(f"{made.artifact.type} {made.artifact.id}", URLS.artifact(made.artifact.id))]
         raise NotFoundError(f"The artifact {made.artifact.id} has no file {path}.", near)

@@ -97,7 +97,7 @@ def _rows(store: Queries, runs: list[RunRecord], wanted: list[str]) -> list[Row]
         for node in run.nodes:
             named = outputs.get(node.id, {})
             for artifact in islice(named.get("evaluation", []), 1):
-                results |= metrics_of(artifact.uri)
+                results |= metrics_of(artifact)
             for artifact in islice(named.get("examples", []), 1):
                 if "num_rows" in artifact.properties:
                     results[ROWS] = artifact.properties["num_rows"]

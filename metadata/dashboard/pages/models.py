@@ -151,6 +151,6 @@ def _puts_out(events: Iterable[Any], name: str) -> bool:
 
 
 def _verdict(outputs: dict[str, list[ArtifactRecord]]) -> tuple[dict[str, Any], bool | None]:
-    metrics = {name: value for found in outputs.get("evaluation", []) for name, value in metrics_of(found.uri).items()}
+    metrics = {name: value for found in outputs.get("evaluation", []) for name, value in metrics_of(found).items()}
     [blessed] = [found.properties.get("blessed") for found in outputs.get("blessing", [])[:1]] or [None]
     return metrics, None if blessed is None else bool(blessed)

@@ -86,5 +86,5 @@ def _metrics(store: Queries, found: list[RunRecord]) -> dict[str, dict[str, floa
     metrics = {}
     for execution, outputs in store.outputs_of(evaluators).items():
         for artifact in outputs.get("evaluation", []):
-            metrics[evaluators[execution]] = metrics_of(artifact.uri)
+            metrics[evaluators[execution]] = metrics_of(artifact)
     return metrics

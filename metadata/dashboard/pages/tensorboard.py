@@ -23,7 +23,7 @@ def page(store: Queries, ask: Ask) -> Page:
     artifact = Source.of(store, run).artifact("Trainer", "model_run")
     if artifact is None:
         raise NotFoundError(f"The run {run.id} has trained no model.", [(run.id, URLS.run(run.id))])
-    folder = Path(artifact.uri, LOGS)
+    folder = artifact.path / LOGS
     command = shlex.join([ask.site.program("tensorboard"), "--logdir", str(folder), "--host", "localhost"])
     running = ask.site.tensorboard.url if ask.site.tensorboard else ""
     return Page(

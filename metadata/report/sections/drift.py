@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
@@ -91,7 +90,7 @@ def read(source: Source, surroundings: Surroundings) -> Drift | None:
 def schema_of(source: Source) -> schema_pb2.Schema | None:
     """The schema of a run, or None where it has none (yet)."""
     artifact = source.artifact("SchemaGen", "schema")
-    return None if artifact is None else schema.read(Path(artifact.uri, SCHEMA_FILE))
+    return None if artifact is None else schema.read(artifact.file(SCHEMA_FILE))
 
 
 def between(before: SplitStatistics, after: SplitStatistics, bars: schema_pb2.Schema | None, run_id: str) -> Comparison:
@@ -110,7 +109,7 @@ def _drift(
     if made.id == other.id or same_examples(source, earlier):
         why_not = f"Run {earlier.run.id} before this one took the very same examples: nothing can have drifted."
         return Comparison("Drift", "", earlier.run.id, [], why_not)
-    if not Path(other.uri).exists():
+    if not other.path.exists():
         why_not = f"The statistics of run {earlier.run.id} before this one are not on the disk any more."
         return Comparison("Drift", "", earlier.run.id, [], why_not)
     before = statistics.read(other)

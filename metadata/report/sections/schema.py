@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from metadata.contents import schema
 from metadata.contents.places import SCHEMA_FILE
@@ -39,7 +38,7 @@ def read(source: Source, surroundings: Surroundings) -> Schema | None:
     artifact = source.artifact("SchemaGen", "schema")
     if artifact is None:
         return None
-    proto = schema.read(Path(artifact.uri, SCHEMA_FILE))
+    proto = schema.read(artifact.file(SCHEMA_FILE))
     rows = schema.rows(proto)
     return Schema(
         rows=rows,

@@ -28,11 +28,11 @@ class Serving:
 
 def read(source: Source, surroundings: Surroundings) -> Serving | None:
     """Reads it; None where there is nothing to say."""
-    blessing, tflite = source.folder("InfraValidator", "blessing"), source.folder("TFLite", "tflite_model")
+    blessing, tflite = source.artifact("InfraValidator", "blessing"), source.artifact("TFLite", "tflite_model")
     found = Serving(
         served=surroundings.served,
         commands=surroundings.commands,
-        infra=None if blessing is None else reading.record(blessing / places.INFRA_REPORT_FILE, InfraReport),
-        tflite=None if tflite is None else reading.record(tflite / places.TFLITE_REPORT_FILE, TFLiteReport),
+        infra=None if blessing is None else reading.record(blessing.file(places.INFRA_REPORT_FILE), InfraReport),
+        tflite=None if tflite is None else reading.record(tflite.file(places.TFLITE_REPORT_FILE), TFLiteReport),
     )
     return found if found.commands or found.served or found.infra or found.tflite else None

@@ -94,8 +94,8 @@ def _not_pushed(source: Source) -> tuple[str, bool | None]:
             for metric in evaluated.missed
         ]
         return f"The model was not pushed: {'; '.join(missed) or 'it did not reach every bar'}.", False
-    blessing = source.folder("InfraValidator", "blessing")
-    if blessing and not reading.record(blessing / places.INFRA_REPORT_FILE, InfraReport).blessed:
+    blessing = source.artifact("InfraValidator", "blessing")
+    if blessing and not reading.record(blessing.file(places.INFRA_REPORT_FILE), InfraReport).blessed:
         return "The model was not pushed: the model server does not serve what was evaluated.", False
     pushed = source.artifact("Pusher", "pushed_model")
     if pushed is None:

@@ -45,10 +45,10 @@ class Training:
 
 def read(source: Source, _surroundings: Surroundings) -> Training | None:
     """Reads it; None where the Trainer did not come to its end."""
-    folder, card = source.folder("Trainer", "model_run"), source.card
-    if folder is None or card is None:
+    model_run, card = source.artifact("Trainer", "model_run"), source.card
+    if model_run is None or card is None:
         return None
-    history = training.history(folder)
+    history = training.history(model_run)
     chosen, mode, exported = _judged_by(card)
     best = history.best(chosen, mode)
     planned = card.training.get("epochs")

@@ -12,8 +12,10 @@ from aiohttp.test_utils import TestClient
 from dashboard_scene import get, read, values, visit
 from store_builder import StoreBuilder
 
+from metadata import files
 from metadata.dashboard import guard, reading
 from metadata.dashboard.site import Site, UnreadableError
+from metadata.files import UnavailableError
 from metadata.fingerprints import Fingerprint
 from metadata.queries import Queries
 from pipeline.environment import Environment
@@ -200,6 +202,21 @@ def test_a_store_that_cannot_be_reached_says_why(shown: Site) -> None:
     answer = get(replace(shown, opened=away, store_file=None), "/?format=json")
     assert answer.status == 503
     assert answer.values["error"] == "The metadata store cannot be read now. could not connect to server"
+
+
+def test_artifacts_that_cannot_be_reached_say_why(
+    shown: Site, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Away:
+        def sizes(self, uri: str) -> None:
+            raise UnavailableError(f"{uri} does not answer")
+
+    monkeypatch.setattr(files, "_elsewhere", {"s3": Away()})
+    number = builder.artifact("Examples", "s3://models/examples/1")
+    answer = get(shown, f"/artifacts/{number}?format=json")
+    assert (answer.status, answer.values["error"]) == (503, "s3://models/examples/1 does not answer")
+    # What needs no files is shown.
+    assert get(shown, "/artifacts").status == 200
 
 
 def test_a_file_that_is_no_store(shown: Site, places: Environment) -> None:

@@ -12,6 +12,7 @@ from report_scene import PNG, Page, Scene
 
 from metadata.contents import training
 from metadata.contents.reading import ContentError
+from metadata.records import ArtifactRecord
 
 Report = Callable[..., Page]
 
@@ -61,18 +62,22 @@ def test_the_best_epoch_is_that_of_the_watched_metric(
     assert "ended early" not in said
 
 
+def model_run(folder: Path) -> ArtifactRecord:
+    return ArtifactRecord(id=1, type="ModelRun", uri=str(folder), state="LIVE", properties={}, created=0)
+
+
 def test_epochs_are_counted_over_the_phases_of_a_training(tmp_path: Path) -> None:
     (tmp_path / "history.csv").write_text("epoch,loss\n0,3\n1,2\n0,1\n")
-    assert training.history(tmp_path).columns == {"loss": [3.0, 2.0, 1.0]}
+    assert training.history(model_run(tmp_path)).columns == {"loss": [3.0, 2.0, 1.0]}
 
 
 def test_a_training_without_an_epoch_has_no_best_one(tmp_path: Path) -> None:
     (tmp_path / "history.csv").write_text("epoch,val_loss\n")
-    history = training.history(tmp_path)
+    history = training.history(model_run(tmp_path))
     assert (history.epochs, history.best("val_loss"), history.learning_rate) == (0, None, None)
     (tmp_path / "history.csv").write_text("")
     with pytest.raises(ContentError, match="expected a heading"):
-        training.history(tmp_path)
+        training.history(model_run(tmp_path))
 
 
 def test_metrics_stand_against_their_bars_with_intervals_and_baseline(scene: Scene, report: Report) -> None:

@@ -1,0 +1,214 @@
+"""Nodes of a pipeline in a bucket, each on a machine of its own, as TFX launches them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from object_server import ObjectServer
+from tfx.dsl.compiler import constants
+from tfx.dsl.compiler.compiler import Compiler
+from tfx.dsl.components.base import base_component, base_executor, executor_spec
+from tfx.orchestration import pipeline as tfx_pipeline
+from tfx.orchestration.portable import launcher, runtime_parameter_utils
+from tfx.types import Channel, component_spec
+from tfx.types.standard_artifacts import Examples, Model
+
+from components import stored
+from metadata.store import Store
+from pipeline import environment as environments
+from pipeline import leftovers, runner, stores, why, worker
+from pipeline.objects import mirror
+from pipeline.objects.faults import ObjectStoreError
+
+RUNS: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran_yet() -> None:
+    RUNS.clear()
+
+
+class MakeExecutor(base_executor.BaseExecutor):
+    """Writes a file, and an empty folder beside it."""
+
+    def Do(self, input_dict: Any, output_dict: Any, exec_properties: Any) -> None:  # noqa: N802
+        RUNS.append("Make")
+        [made] = output_dict["examples"]
+        folder = Path(made.uri)
+        (folder / "Split-train").mkdir()
+        (folder / "Split-train" / "data").write_text("a row")
+        made.set_string_custom_property("current_model", f"{made.uri}/Split-train")
+        made.set_string_custom_property("said", f"not {made.uri}")
+
+
+class TakeExecutor(base_executor.BaseExecutor):
+    """Copies the file, and notes where its input is kept."""
+
+    def Do(self, input_dict: Any, output_dict: Any, exec_properties: Any) -> None:  # noqa: N802
+        RUNS.append("Take")
+        [taken], [made] = input_dict["examples"], output_dict["model"]
+        Path(made.uri, "copy").write_text(Path(taken.uri, "Split-train", "data").read_text())
+        Path(made.uri, "kept").write_text(stored.place_of(taken))
+
+
+class MakeSpec(component_spec.ComponentSpec):
+    PARAMETERS = {}  # noqa: RUF012
+    INPUTS = {}  # noqa: RUF012
+    OUTPUTS = {"examples": component_spec.ChannelParameter(type=Examples)}  # noqa: RUF012
+
+
+class TakeSpec(component_spec.ComponentSpec):
+    PARAMETERS = {}  # noqa: RUF012
+    INPUTS = {"examples": component_spec.ChannelParameter(type=Examples)}  # noqa: RUF012
+    OUTPUTS = {"model": component_spec.ChannelParameter(type=Model)}  # noqa: RUF012
+
+
+class Make(base_component.BaseComponent):
+    SPEC_CLASS = MakeSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(MakeExecutor)
+
+    def __init__(self) -> None:
+        super().__init__(MakeSpec(examples=Channel(type=Examples)))
+
+
+class Take(base_component.BaseComponent):
+    SPEC_CLASS = TakeSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(TakeExecutor)
+
+    def __init__(self, examples: Any) -> None:
+        super().__init__(TakeSpec(examples=examples, model=Channel(type=Model)))
+
+
+class Machines:
+    """The nodes of a pipeline on machines that share its stores alone."""
+
+    def __init__(self, environment: Callable[..., str], folder: Path) -> None:
+        self._environment = environment
+        self.folder = folder
+        self.root = str(self.at("a").object_root)
+
+    def at(self, machine: str) -> environments.Environment:
+        return environments.load(self._environment(machine))
+
+    def compiled(self, machine: str, run: str) -> Any:
+        environment = self.at(machine)
+        mirror.use(environment)
+        make = Make()
+        compiled = Compiler().compile(
+            tfx_pipeline.Pipeline(
+                pipeline_name="tiny",
+                pipeline_root=str(environment.pipeline_root / "tiny"),
+                components=[make, Take(make.outputs["examples"])],
+                enable_cache=True,
+                metadata_connection_config=stores.connection(environment),
+            )
+        )
+        runtime_parameter_utils.substitute_runtime_parameter(compiled, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run})
+        return compiled
+
+    def run(self, machine: str, run: str, *nodes: str) -> None:
+        compiled = self.compiled(machine, run)
+        for node in nodes:
+            runner.run_node(compiled, node, self.folder)
+
+    @property
+    def store(self) -> Store:
+        found = stores.opened(self.at("reader"))
+        assert found
+        return found
+
+    def states(self, run: str) -> dict[str, str]:
+        return {name: record.state for name, record in self.store.node_runs("tiny", run).items()}
+
+
+@pytest.fixture
+def machines(object_environment: Callable[..., str], tmp_path: Path) -> Machines:
+    return Machines(object_environment, tmp_path)
+
+
+def test_nodes_on_machines_of_their_own(machines: Machines, object_server: ObjectServer) -> None:
+    machines.run("a", "one", "Make")
+    machines.run("b", "one", "Take")
+    runs = machines.store.node_runs("tiny", "one")
+    [examples] = machines.store.outputs(runs["Make"].id)["examples"]
+    [model] = machines.store.outputs(runs["Take"].id)["model"]
+    assert examples.uri == f"{machines.root}/tiny/Make/examples/1"
+    assert model.uri == f"{machines.root}/tiny/Take/model/2"
+    # What names the place alone is told as it is in the store; a text stays as it was written.
+    assert examples.properties["current_model"] == f"{examples.uri}/Split-train"
+    assert examples.properties["said"] == f"not {machines.at('a').pipeline_root}/tiny/Make/examples/1"
+    assert stored.STORED_AT not in examples.properties
+    kept = object_server.objects(machines.root.removeprefix("s3://"))
+    assert kept == {
+        "tiny/Make/examples/1/Split-train/data": b"a row",
+        "tiny/Take/model/2/copy": b"a row",
+        "tiny/Take/model/2/kept": examples.uri.encode(),
+    }
+    assert model.file("copy") == machines.at("reader").pipeline_root / "tiny/Take/model/2/copy"
+
+    # A third machine has nothing to do, and brings nothing.
+    machines.run("c", "two", "Make", "Take")
+    assert RUNS == ["Make", "Take"]
+    assert machines.states("two") == {"Make": "CACHED", "Take": "CACHED"}
+    assert not list(machines.at("c").pipeline_root.rglob("data"))
+
+    object_server.remove(model.uri.removeprefix("s3://"))
+    machines.run("b", "three", "Make", "Take")
+    assert RUNS == ["Make", "Take", "Take"]
+    assert machines.states("three") == {"Make": "CACHED", "Take": "COMPLETE"}
+    assert why.explain(machines.store, "tiny", "Take") == "Take ran because its earlier outputs are no longer there."
+
+
+def test_the_local_run_does_as_the_nodes_do(
+    machines: Machines, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(worker.RUN_FOLDER_VARIABLE, str(machines.folder))
+    before = launcher.Launcher
+    runner.Runner().run_with_ir(machines.compiled("a", "one"))
+    assert launcher.Launcher is before
+    assert machines.states("one") == {"Make": "COMPLETE", "Take": "COMPLETE"}
+    kept = object_server.objects(f"{machines.root.removeprefix('s3://')}/tiny/Take/model/2")
+    assert kept == {"copy": b"a row", "kept": f"{machines.root}/tiny/Make/examples/1".encode()}
+
+
+def test_what_cannot_be_sent_is_not_published(machines: Machines, object_server: ObjectServer) -> None:
+    object_server.refuse("403 Forbidden", "AccessDenied", "Access Denied", times=2)
+    with pytest.raises(ObjectStoreError, match=r"^the object store cannot be written to: .*: Access Denied \(ACC"):
+        machines.run("a", "one", "Make")
+    record = machines.store.node_runs("tiny", "one")["Make"]
+    assert record.state == "FAILED"
+    assert machines.store.outputs(record.id) == {}
+    machines.run("a", "one", "Make")
+    assert machines.states("one") == {"Make": "COMPLETE"}
+
+
+def test_an_input_that_is_gone_fails_its_node(machines: Machines, object_server: ObjectServer) -> None:
+    machines.run("a", "one", "Make")
+    object_server.remove(f"{machines.root.removeprefix('s3://')}/tiny/Make/examples/1")
+    with pytest.raises(ObjectStoreError, match=r"/tiny/Make/examples/1 is not in the object store \(any more\)"):
+        machines.run("b", "one", "Take")
+    assert RUNS == ["Make"]
+    assert machines.states("one")["Take"] == "FAILED"
+
+
+def test_a_node_that_was_killed_leaves_nothing(
+    machines: Machines, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(BaseException):
+        pass
+
+    def killed(*_args: object) -> None:
+        raise KilledError
+
+    monkeypatch.setattr(launcher.Launcher, "_publish_successful_execution", killed)
+    with pytest.raises(KilledError):
+        machines.run("a", "one", "Make")
+    place = f"{machines.root.removeprefix('s3://')}/tiny/Make/examples"
+    assert object_server.objects(place) == {"1/Split-train/data": b"a row"}
+    # By another machine, as a scheduler may have it.
+    leftovers.sweep("tiny", machines.at("b"), "one", "Make")
+    assert object_server.objects(place) == {}
+    assert machines.states("one") == {"Make": "CANCELED"}
