@@ -73,9 +73,7 @@ def _rehearsed(environment: Path) -> dict[str, millrace.NodeRun]:
     return store.node_runs(millrace.RECIPE, RUN)
 
 
-def _show_nodes(
-    console: Console, local: dict[str, millrace.NodeRun], rehearsed: dict[str, millrace.NodeRun]
-) -> None:
+def _show_nodes(console: Console, local: dict[str, millrace.NodeRun], rehearsed: dict[str, millrace.NodeRun]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("Node", "Local run", "Rehearsal", "After the one before"):
         table.add_column(heading, justify="left" if heading == "Node" else "right", header_style="dim")

@@ -21,7 +21,6 @@ from metadata.records import (
     Place,
     RunRecord,
     artifact_record,
-    node_run,
 )
 from metadata.store import NODE_CONTEXT, PIPELINE_CONTEXT, RUN_CONTEXT, Store
 
@@ -135,7 +134,7 @@ class Queries(Store):
         ids = sorted(set(executions))
         places = self._places(ids)
         found = self._store.get_executions_by_id(ids) if ids else []
-        return {e.id: (node_run(e, places[e.id].node), places[e.id]) for e in found if e.id in places}
+        return {number: (record, places[number]) for number, record in self._node_runs(found, places).items()}
 
     def producers(self, artifacts: Iterable[int]) -> dict[int, int]:
         """The ids of the executions that first put out these artifacts, by artifact id."""
@@ -171,26 +170,34 @@ class Queries(Store):
         executions = self._store.get_executions(mlmd.ListOptions(filter_query=f"contexts_r.id IN ({wanted})"))
         places = self._places([execution.id for execution in executions])
         nodes: dict[str, dict[str, NodeRun]] = {}
-        for execution in sorted(executions, key=lambda execution: int(execution.id)):
-            place = places.get(execution.id)
-            if place is None or place.run is None:
+        for number, record in sorted(self._node_runs(executions, places).items()):
+            run = places[number].run
+            if run is None:
                 continue
-            by_node = nodes.setdefault(place.run, {})
+            by_node = nodes.setdefault(run, {})
             # A node that ran again comes where its last run began.
-            by_node.pop(place.node, None)
-            by_node[place.node] = node_run(execution, place.node)
+            by_node.pop(record.node, None)
+            by_node[record.node] = record
         pushed = self._pushed_versions(nodes)
         return [
-            RunRecord(
-                number=context.id,
-                id=context.name,
-                pipeline=self._pipeline_of(context, places),
-                started=context.create_time_since_epoch,
-                nodes=tuple(nodes.get(context.name, {}).values()),
-                pushed_version=pushed.get(context.name),
-            )
+            self._run(context, self._pipeline_of(context, places), nodes.get(context.name, {}), pushed)
             for context in contexts
         ]
+
+    def _run(
+        self, context: mlmd_pb2.Context, pipeline: str, nodes: dict[str, NodeRun], pushed: dict[str, str]
+    ) -> RunRecord:
+        gone = not nodes and not self._goes_on(pipeline, context.name, None)
+        return RunRecord(
+            number=context.id,
+            id=context.name,
+            pipeline=pipeline,
+            started=context.create_time_since_epoch,
+            nodes=tuple(nodes.values()),
+            pushed_version=pushed.get(context.name),
+            # Read again, for it may have begun, and come to its end, before its lock was tried.
+            killed=gone and not self._store.get_executions_by_context(context.id),
+        )
 
     def _pipeline_of(self, run: mlmd_pb2.Context, places: dict[int, Place]) -> str:
         known = next((place.pipeline for place in places.values() if place.run == run.name), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import time
@@ -15,6 +16,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from components.errors import SettingsError, StoreError
 from metadata import connection as connections
 from metadata.queries import Queries
+from pipeline import lock
 from pipeline.environment import Environment, ServerSettings
 
 Answer = TypeVar("Answer")
@@ -64,14 +66,14 @@ def _password(server: ServerSettings) -> str:
 
 
 def opened(environment: Environment) -> Queries | None:
-    """The store, for reading; None while there is none yet.
+    """The store, for reading; None while there is none yet. What its records say goes on may do so by its locks.
 
     Raises:
         SettingsError: The password's variable is not set.
         StoreError: Its server cannot be reached or refuses us.
     """
     with _translated(environment):
-        return Queries.open(connection(environment))
+        return Queries.open(connection(environment), functools.partial(lock.goes_on, environment))
 
 
 def writable(environment: Environment) -> mlmd.MetadataStore:

@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from components.errors import MillraceError
+from metadata.records import KILLED
 from metadata.store import NodeRun, Store
 from pipeline.fingerprint import PROPERTY, Fingerprint
 from pipeline.nodes import BASELINE_NODE, PUSHER_NODE
 
 SECTIONS = {"settings": "setting", "code": "code of", "packages": "package", "files": "contents of"}
-VERBS = {"COMPLETE": "ran", "FAILED": "ran (and failed)", "CANCELED": "ran (and was stopped)"}
+VERBS = {
+    "COMPLETE": "ran",
+    "FAILED": "ran (and failed)",
+    "CANCELED": "ran (and was stopped)",
+    KILLED: "ran (and was killed)",
+}
 MAX_NAMED = 3
 
 

@@ -156,7 +156,8 @@ class Node:
         id: Names it in edges.
         label: Its first line.
         detail: Its second line, smaller.
-        state: A state word (`done`, `cached`, `failed`, `running`, `waiting`, `stopped`); empty for an artifact.
+        state: A state word (`done`, `cached`, `failed`, `running`, `waiting`, `stopped`, `killed`);
+            empty for an artifact.
         shape: `node` for what was done, `artifact` for what was made.
         href: Where a click leads, or an empty text.
         current: Whether the page is about this one.

@@ -22,6 +22,7 @@ from store_builder import StoreBuilder
 from metadata.connection import UnreachableError
 from metadata.queries import Queries
 from metadata.records import NodeRun, RunRecord
+from metadata.store import GoesOn
 from pipeline import cli, lock, stores
 from pipeline.commands import found
 from pipeline.environment import Environment
@@ -249,7 +250,7 @@ def test_before_the_first_run_they_name_the_command_that_makes_the_store(env: st
 
 
 def test_a_store_that_is_being_made_says_so(env: str, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(_connection: object) -> None:
+    def busy(*_arguments: object) -> None:
         raise mlmd.errors.FailedPreconditionError("no such table: MLMDEnv")
 
     monkeypatch.setattr(Queries, "open", busy)
@@ -287,11 +288,11 @@ def test_following_goes_on_when_a_server_is_back(
     node = builder.node("Trainer", "RUNNING")
     opened, looks = Queries.open, []
 
-    def away_at_second(connection: mlmd_pb2.ConnectionConfig) -> Queries | None:
+    def away_at_second(connection: mlmd_pb2.ConnectionConfig, goes_on: GoesOn) -> Queries | None:
         looks.append("look")
         if len(looks) == 2:
             raise UnreachableError("could not connect to server: Connection refused")
-        return opened(connection)
+        return opened(connection, goes_on)
 
     def finish(_seconds: float) -> None:
         [execution] = builder.store.get_executions_by_id([node])

@@ -11,7 +11,7 @@ from metadata.queries import PAGE, Queries
 from metadata.records import RunRecord
 from metadata.values import STATES, run_values
 
-STATE_FILTERS = ("done", "running", "failed", "stopped")
+STATE_FILTERS = ("done", "running", "failed", "stopped", "killed")
 PAGES_SEARCHED = 2
 SEARCHED_AT_ONCE = 100
 """Runs; MLMD does not filter runs by the state of their nodes, and a page must not read them all."""
@@ -49,7 +49,7 @@ def page(store: Queries, ask: Ask) -> Page:
             "before": before,
             "states": STATE_FILTERS,
             "older": older and URLS.runs(recipe=recipe, state=state, before=older),
-            "goes_on": any(run.ended is None for run in found),
+            "goes_on": any(run.goes_on for run in found),
         },
         [row["values"] | {"deployed": row["deployed"], "metrics": row["metrics"]} for row in rows],
         section="Runs",

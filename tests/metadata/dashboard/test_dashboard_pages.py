@@ -39,7 +39,7 @@ def test_runs_by_recipe_and_state(shown: Site, ids: dict[str, int], builder: Sto
     refused = get(shown, "/?state=bad&format=json")
     assert (refused.status, refused.values["error"]) == (
         400,
-        "state is one of done, running, failed, stopped; received 'bad'.",
+        "state is one of done, running, failed, stopped, killed; received 'bad'.",
     )
 
 
