@@ -54,6 +54,10 @@ class Queries(Store):
             limit: At most so many.
             before: Only those with a lower `number`: the last one's of the page before.
         """
+        return self.read(self.begun(pipeline, limit, before))
+
+    def begun(self, pipeline: str | None, limit: int, before: int | None) -> list[mlmd_pb2.Context]:
+        """A page of runs as `runs` has it, without their nodes."""
         conditions = [f"type = '{RUN_CONTEXT}'"]
         if pipeline is not None:
             parent = self._context(PIPELINE_CONTEXT, pipeline)
@@ -62,12 +66,19 @@ class Queries(Store):
             conditions.append(f"parent_contexts_p.id = {parent.id}")
         if before is not None:
             conditions.append(f"id < {before}")
-        return self._runs(self._store.get_contexts(_newest(limit, conditions)))
+        return list(self._store.get_contexts(_newest(limit, conditions)))
+
+    def runs_with(self, begun: Sequence[mlmd_pb2.Context], condition: str) -> set[str]:
+        """The ids of those runs of which a node run meets a condition: a filter query of ML Metadata."""
+        if not begun:
+            return set()
+        found = self._store.get_executions(mlmd.ListOptions(filter_query=f"{_in_runs(begun)} AND {condition}"))
+        return {place.run for place in self._places([execution.id for execution in found]).values() if place.run}
 
     def run(self, run_id: str) -> RunRecord | None:
         """A run by its id, or None."""
         context = self._context(RUN_CONTEXT, run_id)
-        return None if context is None else self._runs([context])[0]
+        return None if context is None else self.read([context])[0]
 
     def artifact_types(self) -> list[str]:
         """The names of the artifact types that the store knows, sorted; without ML Metadata's own base types."""
@@ -163,11 +174,11 @@ class Queries(Store):
                 found[event.execution_id].append(event)
         return found
 
-    def _runs(self, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
+    def read(self, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
+        """Runs with their nodes, in the order that is given."""
         if not contexts:
             return []
-        wanted = ", ".join(str(context.id) for context in contexts)
-        executions = self._store.get_executions(mlmd.ListOptions(filter_query=f"contexts_r.id IN ({wanted})"))
+        executions = self._store.get_executions(mlmd.ListOptions(filter_query=_in_runs(contexts)))
         places = self._places([execution.id for execution in executions])
         nodes: dict[str, dict[str, NodeRun]] = {}
         for number, record in sorted(self._node_runs(executions, places).items()):
@@ -243,6 +254,10 @@ def _newest(limit: int | None, conditions: Sequence[str]) -> mlmd.ListOptions:
     return mlmd.ListOptions(
         limit=limit, order_by=mlmd.OrderByField.ID, is_asc=False, filter_query=" AND ".join(conditions) or None
     )
+
+
+def _in_runs(contexts: Sequence[mlmd_pb2.Context]) -> str:
+    return f"contexts_r.id IN ({', '.join(str(context.id) for context in contexts)})"
 
 
 def _place(names: dict[str, str]) -> Place:
