@@ -5,10 +5,11 @@ The names are ML Metadata's and TFX's: a run is a context of type `pipeline_run`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from typing_extensions import Self
 
@@ -20,6 +21,9 @@ __all__ = ["NODE_CONTEXT", "PIPELINE_CONTEXT", "RUN_CONTEXT", "ArtifactRecord", 
 RUN_CONTEXT = "pipeline_run"
 NODE_CONTEXT = "node"
 PIPELINE_CONTEXT = "pipeline"
+
+READ_AT_ONCE = 10
+"""Runs of a node; of a long history mostly the newest few are wanted."""
 
 GoesOn = Callable[[str, str, str | None], bool]
 """Whether a node of a run may be running: the pipeline, the run's id, the node; None for any node."""
@@ -91,9 +95,29 @@ class Store:
         context = self._context(NODE_CONTEXT, f"{pipeline}.{node}")
         if context is None:
             return []
-        executions = self._store.get_executions_by_context(context.id)
-        places = {e.id: Place(pipeline, self._run_of_unfinished(e), node) for e in executions}
-        return sorted(self._node_runs(executions, places).values(), key=lambda record: -record.id)
+        return self._runs_of(pipeline, node, self._store.get_executions_by_context(context.id))
+
+    def latest(self, pipeline: str, node: str, until: int | None = None, succeeded: bool = False) -> Iterator[NodeRun]:
+        """The runs of one node, newest first; only as many are read as are taken, and a few more.
+
+        Args:
+            pipeline: The pipeline's name.
+            node: The node.
+            until: Only executions up to this id.
+            succeeded: Only those whose outputs can be trusted.
+        """
+        context = self._context(NODE_CONTEXT, f"{pipeline}.{node}")
+        wanted = "" if context is None else f"contexts_n.id = {context.id}"
+        if succeeded:
+            wanted += " AND last_known_state IN (COMPLETE, CACHED)"
+        more = context is not None
+        while more:
+            query = wanted if until is None else f"{wanted} AND id <= {until}"
+            newest_first = {"order_by": mlmd.OrderByField.ID, "is_asc": False}
+            found = self._store.get_executions(mlmd.ListOptions(READ_AT_ONCE, **newest_first, filter_query=query))
+            yield from self._runs_of(pipeline, node, found)
+            more = len(found) == READ_AT_ONCE
+            until = found[-1].id - 1 if found else until
 
     def inputs(self, execution_id: int) -> dict[str, list[ArtifactRecord]]:
         """The input artifacts of an execution by input name."""
@@ -129,6 +153,10 @@ class Store:
             killed = record.state in UNFINISHED
             records[execution.id] = replace(record, state=KILLED) if killed else record
         return records
+
+    def _runs_of(self, pipeline: str, node: str, executions: Iterable[mlmd_pb2.Execution]) -> list[NodeRun]:
+        places = {e.id: Place(pipeline, self._run_of_unfinished(e), node) for e in executions}
+        return sorted(self._node_runs(executions, places).values(), key=lambda record: -record.id)
 
     def _is_gone(self, place: Place) -> bool:
         return place.run is not None and not self._goes_on(place.pipeline, place.run, place.node)
