@@ -84,11 +84,13 @@ class Line:
         name: For the legend.
         points: `(x, y)`.
         dashed: Such as validation beside training.
+        group: Lines of one group, such as of one run, have one colour; None for a colour of its own.
     """
 
     name: str
     points: list[tuple[float, Number]]
     dashed: bool = False
+    group: int | None = None
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,9 @@ class Training:
 
 def read(source: Source, _surroundings: Surroundings) -> Training | None:
     """Reads it; None where the Trainer did not come to its end."""
-    folder, card = source.folder("Trainer", "model_run"), source.card
-    if folder is None or card is None:
+    history, card = history_of(source), source.card
+    if history is None or card is None:
         return None
-    history = training.history(folder)
     chosen, mode, exported = _judged_by(card)
     best = history.best(chosen, mode)
     planned = card.training.get("epochs")
@@ -63,6 +62,16 @@ def read(source: Source, _surroundings: Surroundings) -> Training | None:
         early=isinstance(planned, int) and 0 < history.epochs < planned,
         facts=[(name, value) for name, value in card.training.items() if name in FACTS],
     )
+
+
+def history_of(source: Source) -> History | None:
+    """The history of a run's training; None where the Trainer did not come to its end.
+
+    Raises:
+        ContentError: It is missing or broken.
+    """
+    folder = source.folder("Trainer", "model_run")
+    return None if folder is None else training.history(folder)
 
 
 def _judged_by(card: Card) -> tuple[str, str, str]:
