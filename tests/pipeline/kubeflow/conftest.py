@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,43 @@ from kfp_standin import PROJECT, Millrace, Standin
 
 from components.errors import ClusterError
 from pipeline import cli
-from pipeline.kubeflow import cluster, tasks, watch
+from pipeline.environment import Environment
+from pipeline.kubeflow import cluster, spec, tasks, watch
+from pipeline.recipe import Recipe
+
+Specs = dict[Hashable, str]
+
+
+@pytest.fixture(scope="session")
+def specs() -> Specs:
+    """The specs that were compiled so far."""
+    return {}
+
+
+@pytest.fixture
+def compiles_anew() -> None:
+    """For tests of the compiling itself: nothing is taken from `specs`."""
+
+
+@pytest.fixture(autouse=True)
+def compiled_once(request: pytest.FixtureRequest, specs: Specs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same spec is compiled once for all tests that only use it: the SDK takes its time."""
+    if "compiles_anew" in request.fixturenames:
+        return
+    compile_spec = spec.text
+
+    def text(recipe: Recipe, environment: Environment, environment_name: str, overrides: Sequence[str]) -> str:
+        # These checks are made each time, and what the spec is compiled from is the key; the host is not in it.
+        made = tasks.of(recipe, environment, environment_name)
+        settings = tasks.check(environment, environment_name)
+        without_host = settings.model_dump_json(exclude={"host"})
+        key = (recipe.name, recipe.settings.model_dump_json(), repr(made), without_host, tuple(overrides))
+        if key not in specs:
+            specs[key] = compile_spec(recipe, environment, environment_name, overrides)
+            assert settings.host not in specs[key]
+        return specs[key]
+
+    monkeypatch.setattr(spec, "text", text)
 
 
 @pytest.fixture
