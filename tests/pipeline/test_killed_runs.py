@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from inspect_scene import said, values
 from ml_metadata.proto.metadata_store_pb2 import Execution
 from store_builder import StoreBuilder
 
-from pipeline import cli, leftovers, lock, reports, stores, why
+from pipeline import leftovers, lock, reports, stores, why
 from pipeline.environment import PROJECT_ROOT, Environment
 
 HOLDER = """\
@@ -53,12 +51,6 @@ def held(env: str, what: str) -> Iterator[None]:
             process.kill()
 
 
-def values(env: str, *words: str) -> Any:
-    result = CliRunner().invoke(cli.main, [*words, "--json", "--env", env])
-    assert result.exit_code == 0, result.output
-    return json.loads(result.output)
-
-
 @pytest.mark.parametrize("what", [RUN, TASK])
 def test_it_goes_on_while_its_lock_is_held_and_was_killed_where_it_is_not(
     env: str, builder: StoreBuilder, what: str
@@ -74,7 +66,7 @@ def test_it_goes_on_while_its_lock_is_held_and_was_killed_where_it_is_not(
     assert (status["ended"], status["seconds"], status["nodes"][1]["ended"]) == (None, None, None)
     [run] = values(env, "runs")
     assert (run["state"], run["seconds"]) == ("killed", None)
-    followed = CliRunner().invoke(cli.main, ["status", "--follow", "--env", env]).output.splitlines()
+    followed = said(env, "status", "--follow").splitlines()
     assert [line.split() for line in followed[1:3]] == [["ExampleGen", "done", "0.0", "s"], ["Trainer", "killed"]]
     assert followed[3].strip() == "small-1: killed"
 
