@@ -180,6 +180,7 @@ def measure_dashboard(path: Path) -> dict[str, float]:
     pages = {
         "runs": "/",
         "failed runs": "/?state=failed",
+        "running runs": "/?state=running",
         "run": f"/runs/{newest.id}",
         "node": f"/runs/{newest.id}/nodes/Trainer",
         "artifacts": "/artifacts",

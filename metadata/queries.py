@@ -21,7 +21,6 @@ from metadata.records import (
     Place,
     RunRecord,
     artifact_record,
-    node_run,
 )
 from metadata.store import NODE_CONTEXT, PIPELINE_CONTEXT, RUN_CONTEXT, Store
 
@@ -55,6 +54,10 @@ class Queries(Store):
             limit: At most so many.
             before: Only those with a lower `number`: the last one's of the page before.
         """
+        return self.read(self.begun(pipeline, limit, before))
+
+    def begun(self, pipeline: str | None, limit: int, before: int | None) -> list[mlmd_pb2.Context]:
+        """A page of runs as `runs` has it, without their nodes."""
         conditions = [f"type = '{RUN_CONTEXT}'"]
         if pipeline is not None:
             parent = self._context(PIPELINE_CONTEXT, pipeline)
@@ -63,12 +66,19 @@ class Queries(Store):
             conditions.append(f"parent_contexts_p.id = {parent.id}")
         if before is not None:
             conditions.append(f"id < {before}")
-        return self._runs(self._store.get_contexts(_newest(limit, conditions)))
+        return list(self._store.get_contexts(_newest(limit, conditions)))
+
+    def runs_with(self, begun: Sequence[mlmd_pb2.Context], condition: str) -> set[str]:
+        """The ids of those runs of which a node run meets a condition: a filter query of ML Metadata."""
+        if not begun:
+            return set()
+        found = self._store.get_executions(mlmd.ListOptions(filter_query=f"{_in_runs(begun)} AND {condition}"))
+        return {place.run for place in self._places([execution.id for execution in found]).values() if place.run}
 
     def run(self, run_id: str) -> RunRecord | None:
         """A run by its id, or None."""
         context = self._context(RUN_CONTEXT, run_id)
-        return None if context is None else self._runs([context])[0]
+        return None if context is None else self.read([context])[0]
 
     def artifact_types(self) -> list[str]:
         """The names of the artifact types that the store knows, sorted; without ML Metadata's own base types."""
@@ -135,7 +145,7 @@ class Queries(Store):
         ids = sorted(set(executions))
         places = self._places(ids)
         found = self._store.get_executions_by_id(ids) if ids else []
-        return {e.id: (node_run(e, places[e.id].node), places[e.id]) for e in found if e.id in places}
+        return {number: (record, places[number]) for number, record in self._node_runs(found, places).items()}
 
     def producers(self, artifacts: Iterable[int]) -> dict[int, int]:
         """The ids of the executions that first put out these artifacts, by artifact id."""
@@ -164,33 +174,41 @@ class Queries(Store):
                 found[event.execution_id].append(event)
         return found
 
-    def _runs(self, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
+    def read(self, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
+        """Runs with their nodes, in the order that is given."""
         if not contexts:
             return []
-        wanted = ", ".join(str(context.id) for context in contexts)
-        executions = self._store.get_executions(mlmd.ListOptions(filter_query=f"contexts_r.id IN ({wanted})"))
+        executions = self._store.get_executions(mlmd.ListOptions(filter_query=_in_runs(contexts)))
         places = self._places([execution.id for execution in executions])
         nodes: dict[str, dict[str, NodeRun]] = {}
-        for execution in sorted(executions, key=lambda execution: int(execution.id)):
-            place = places.get(execution.id)
-            if place is None or place.run is None:
+        for number, record in sorted(self._node_runs(executions, places).items()):
+            run = places[number].run
+            if run is None:
                 continue
-            by_node = nodes.setdefault(place.run, {})
+            by_node = nodes.setdefault(run, {})
             # A node that ran again comes where its last run began.
-            by_node.pop(place.node, None)
-            by_node[place.node] = node_run(execution, place.node)
+            by_node.pop(record.node, None)
+            by_node[record.node] = record
         pushed = self._pushed_versions(nodes)
         return [
-            RunRecord(
-                number=context.id,
-                id=context.name,
-                pipeline=self._pipeline_of(context, places),
-                started=context.create_time_since_epoch,
-                nodes=tuple(nodes.get(context.name, {}).values()),
-                pushed_version=pushed.get(context.name),
-            )
+            self._run(context, self._pipeline_of(context, places), nodes.get(context.name, {}), pushed)
             for context in contexts
         ]
+
+    def _run(
+        self, context: mlmd_pb2.Context, pipeline: str, nodes: dict[str, NodeRun], pushed: dict[str, str]
+    ) -> RunRecord:
+        gone = not nodes and not self._goes_on(pipeline, context.name, None)
+        return RunRecord(
+            number=context.id,
+            id=context.name,
+            pipeline=pipeline,
+            started=context.create_time_since_epoch,
+            nodes=tuple(nodes.values()),
+            pushed_version=pushed.get(context.name),
+            # Read again, for it may have begun, and come to its end, before its lock was tried.
+            killed=gone and not self._store.get_executions_by_context(context.id),
+        )
 
     def _pipeline_of(self, run: mlmd_pb2.Context, places: dict[int, Place]) -> str:
         known = next((place.pipeline for place in places.values() if place.run == run.name), None)
@@ -236,6 +254,10 @@ def _newest(limit: int | None, conditions: Sequence[str]) -> mlmd.ListOptions:
     return mlmd.ListOptions(
         limit=limit, order_by=mlmd.OrderByField.ID, is_asc=False, filter_query=" AND ".join(conditions) or None
     )
+
+
+def _in_runs(contexts: Sequence[mlmd_pb2.Context]) -> str:
+    return f"contexts_r.id IN ({', '.join(str(context.id) for context in contexts)})"
 
 
 def _place(names: dict[str, str]) -> Place:

@@ -11,6 +11,15 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
 from metadata import files
 
+KILLED = "KILLED"
+"""The state of what began, never ended, and is done by no process any more; ML Metadata has no name for it."""
+
+UNFINISHED = frozenset({"NEW", "RUNNING"})
+"""The states of what goes on, as far as is known."""
+
+NEVER_ENDED = UNFINISHED | {KILLED}
+"""The states of what ML Metadata records as going on."""
+
 STATE_WORDS = {
     "NEW": "running",
     "RUNNING": "running",
@@ -18,8 +27,9 @@ STATE_WORDS = {
     "CACHED": "cached",
     "FAILED": "failed",
     "CANCELED": "stopped",
+    KILLED: "killed",
 }
-"""ML Metadata's state names of executions in the user's words."""
+"""The state names of executions in the user's words."""
 
 QUIET_NODES = frozenset({"BaselineModel"})
 """Nodes that do no work of their own and would only lengthen a table."""
@@ -70,9 +80,9 @@ class NodeRun:
     Attributes:
         id: ML Metadata's execution id.
         node: The node's id in the pipeline.
-        state: ML Metadata's state name: NEW, RUNNING, COMPLETE, FAILED, CACHED or CANCELED.
+        state: ML Metadata's state name: NEW, RUNNING, COMPLETE, FAILED, CACHED or CANCELED; or KILLED.
         started: Milliseconds since 1970.
-        updated: Milliseconds since 1970; the end, once the state is final.
+        updated: Milliseconds since 1970; the end, once the state is one that ML Metadata knows to be final.
         properties: Execution properties by name.
     """
 
@@ -87,6 +97,11 @@ class NodeRun:
     def succeeded(self) -> bool:
         """Whether the outputs of this execution can be trusted."""
         return self.state in {"COMPLETE", "CACHED"}
+
+    @property
+    def ended(self) -> int | None:
+        """Milliseconds since 1970; None while it goes on, and where it was killed: nobody wrote down when."""
+        return None if self.state in NEVER_ENDED else self.updated
 
     @property
     def seconds(self) -> float:
@@ -120,6 +135,7 @@ class RunRecord:
         started: Milliseconds since 1970.
         nodes: The last run of each node, in the order they began.
         pushed_version: The version that it pushed, or None.
+        killed: Whether it was killed before its first node began.
     """
 
     number: int
@@ -128,22 +144,30 @@ class RunRecord:
     started: int
     nodes: tuple[NodeRun, ...]
     pushed_version: str | None
+    killed: bool = False
 
     @property
     def state(self) -> str:
-        """ML Metadata's state name for the whole: NEW, RUNNING, FAILED, CANCELED or COMPLETE."""
+        """The state name for the whole: NEW, RUNNING, FAILED, CANCELED, KILLED or COMPLETE."""
         states = {node.state for node in self.nodes}
-        for state in ("FAILED", "CANCELED"):
+        for state in ("FAILED", "CANCELED", KILLED):
             if state in states:
                 return state
-        if states & {"NEW", "RUNNING"}:
+        if states & UNFINISHED:
             return "RUNNING"
-        return "COMPLETE" if states else "NEW"
+        if states:
+            return "COMPLETE"
+        return KILLED if self.killed else "NEW"
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a node of it is running, or none has begun yet; between two nodes it is not known here."""
+        return self.state in UNFINISHED
 
     @property
     def ended(self) -> int | None:
-        """Milliseconds since 1970; None while it goes on."""
-        if self.state in {"NEW", "RUNNING"}:
+        """Milliseconds since 1970; None while it goes on, and where it was killed: nobody wrote down when."""
+        if self.goes_on or self.state == KILLED:
             return None
         return max(node.updated for node in self.nodes)
 

@@ -5,13 +5,16 @@ The names are ML Metadata's and TFX's: a run is a context of type `pipeline_run`
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from typing_extensions import Self
 
 from metadata import connection as connections
-from metadata.records import ArtifactRecord, NodeRun, artifact_record, node_run
+from metadata.records import KILLED, UNFINISHED, ArtifactRecord, NodeRun, Place, artifact_record, node_run
 
 __all__ = ["NODE_CONTEXT", "PIPELINE_CONTEXT", "RUN_CONTEXT", "ArtifactRecord", "NodeRun", "Store"]
 
@@ -19,27 +22,47 @@ RUN_CONTEXT = "pipeline_run"
 NODE_CONTEXT = "node"
 PIPELINE_CONTEXT = "pipeline"
 
+READ_AT_ONCE = 10
+"""Runs of a node; of a long history mostly the newest few are wanted."""
+
+GoesOn = Callable[[str, str, str | None], bool]
+"""Whether a node of a run may be running: the pipeline, the run's id, the node; None for any node."""
+
+
+def _unknown(_pipeline: str, _run: str, _node: str | None) -> bool:
+    return True
+
 
 class Store:
-    """A metadata store opened for reading."""
+    """A metadata store opened for reading.
 
-    def __init__(self, connection: mlmd_pb2.ConnectionConfig) -> None:
+    Args:
+        connection: The store.
+        goes_on: Asked of nodes that never ended; where it says no, they were killed.
+    """
+
+    def __init__(self, connection: mlmd_pb2.ConnectionConfig, goes_on: GoesOn = _unknown) -> None:
         self._store = connections.connect(connection)
+        self._goes_on = goes_on
 
     @classmethod
-    def open(cls, connection: mlmd_pb2.ConnectionConfig) -> Self | None:
+    def open(cls, connection: mlmd_pb2.ConnectionConfig, goes_on: GoesOn = _unknown) -> Self | None:
         """The store of a connection, an SQLite file read-only; None while there is nothing in it yet.
+
+        Args:
+            connection: The store.
+            goes_on: Asked of nodes that never ended; where it says no, they were killed.
 
         Raises:
             UnreachableError: A server cannot be reached, refuses us, or holds something else.
         """
         if connections.is_server(connection):
-            store = cls(connection)
+            store = cls(connection, goes_on)
             return store if store._store.get_context_types() else None
         path = Path(connection.sqlite.filename_uri)
         if not path.exists() or path.stat().st_size == 0:
             return None
-        return cls(connections.sqlite(path, read_only=True))
+        return cls(connections.sqlite(path, read_only=True), goes_on)
 
     @classmethod
     def open_sqlite(cls, path: Path) -> Self | None:
@@ -62,7 +85,9 @@ class Store:
             return {}
         executions = self._store.get_executions_by_context(context.id)
         nodes = self._nodes_of(pipeline)
-        found = [node_run(execution, nodes[execution.id]) for execution in executions if execution.id in nodes]
+        found = self._node_runs(
+            executions, {number: Place(pipeline, run_id, node) for number, node in nodes.items()}
+        ).values()
         return {record.node: record for record in sorted(found, key=lambda record: record.id)}
 
     def history(self, pipeline: str, node: str) -> list[NodeRun]:
@@ -70,8 +95,29 @@ class Store:
         context = self._context(NODE_CONTEXT, f"{pipeline}.{node}")
         if context is None:
             return []
-        executions = self._store.get_executions_by_context(context.id)
-        return sorted((node_run(execution, node) for execution in executions), key=lambda record: -record.id)
+        return self._runs_of(pipeline, node, self._store.get_executions_by_context(context.id))
+
+    def latest(self, pipeline: str, node: str, until: int | None = None, succeeded: bool = False) -> Iterator[NodeRun]:
+        """The runs of one node, newest first; only as many are read as are taken, and a few more.
+
+        Args:
+            pipeline: The pipeline's name.
+            node: The node.
+            until: Only executions up to this id.
+            succeeded: Only those whose outputs can be trusted.
+        """
+        context = self._context(NODE_CONTEXT, f"{pipeline}.{node}")
+        wanted = "" if context is None else f"contexts_n.id = {context.id}"
+        if succeeded:
+            wanted += " AND last_known_state IN (COMPLETE, CACHED)"
+        more = context is not None
+        while more:
+            query = wanted if until is None else f"{wanted} AND id <= {until}"
+            newest_first = {"order_by": mlmd.OrderByField.ID, "is_asc": False}
+            found = self._store.get_executions(mlmd.ListOptions(READ_AT_ONCE, **newest_first, filter_query=query))
+            yield from self._runs_of(pipeline, node, found)
+            more = len(found) == READ_AT_ONCE
+            until = found[-1].id - 1 if found else until
 
     def inputs(self, execution_id: int) -> dict[str, list[ArtifactRecord]]:
         """The input artifacts of an execution by input name."""
@@ -96,6 +142,28 @@ class Store:
         """The node an execution is a run of."""
         contexts = self._store.get_contexts_by_execution(execution_id)
         return next((context.name.partition(".")[2] for context in contexts if context.type == NODE_CONTEXT), None)
+
+    def _node_runs(self, executions: Iterable[mlmd_pb2.Execution], places: Mapping[int, Place]) -> dict[int, NodeRun]:
+        """Those executions that have a place, by id; the one place where it is told that one was killed."""
+        records = {e.id: node_run(e, places[e.id].node) for e in executions if e.id in places}
+        gone = [n for n, record in records.items() if record.state in UNFINISHED and self._is_gone(places[n])]
+        # Read again, for what was going on at the first look may have come to its end before its lock was tried.
+        for execution in self._store.get_executions_by_id(gone) if gone else []:
+            record = node_run(execution, places[execution.id].node)
+            killed = record.state in UNFINISHED
+            records[execution.id] = replace(record, state=KILLED) if killed else record
+        return records
+
+    def _runs_of(self, pipeline: str, node: str, executions: Iterable[mlmd_pb2.Execution]) -> list[NodeRun]:
+        places = {e.id: Place(pipeline, self._run_of_unfinished(e), node) for e in executions}
+        return sorted(self._node_runs(executions, places).values(), key=lambda record: -record.id)
+
+    def _is_gone(self, place: Place) -> bool:
+        return place.run is not None and not self._goes_on(place.pipeline, place.run, place.node)
+
+    def _run_of_unfinished(self, execution: mlmd_pb2.Execution) -> str | None:
+        state = mlmd_pb2.Execution.State.Name(execution.last_known_state)
+        return self.run_of(execution.id) if state in UNFINISHED else None
 
     def _context(self, type_name: str, name: str) -> mlmd_pb2.Context | None:
         return self._store.get_context_by_type_and_name(type_name, name)

@@ -42,14 +42,13 @@ def run_values(run: RunRecord) -> dict[str, Any]:
 
 def node_values(node: NodeRun) -> dict[str, Any]:
     """A node run as JSON."""
-    ended = None if node.state in {"NEW", "RUNNING"} else node.updated
     return {
         "node": node.node,
         "execution": node.id,
         "state": STATE_WORDS[node.state],
         "started": iso_time(node.started),
-        "ended": iso_time(ended),
-        "seconds": None if ended is None else node.seconds,
+        "ended": iso_time(node.ended),
+        "seconds": None if node.ended is None else node.seconds,
     }
 
 

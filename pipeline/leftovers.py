@@ -6,11 +6,10 @@ import shutil
 
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
+from metadata.records import NEVER_ENDED
 from pipeline import stores
 from pipeline.environment import Environment
 from pipeline.objects import mirror
-
-UNFINISHED = frozenset({"NEW", "RUNNING"})
 
 
 def sweep(
@@ -37,7 +36,7 @@ def sweep(
         record
         for chosen in ([run_id] if run_id else store.run_ids(name)[:1])
         for record in store.node_runs(name, chosen).values()
-        if record.state in UNFINISHED and node in {None, record.node}
+        if record.state in NEVER_ENDED and node in {None, record.node}
     ]
     if not unfinished:
         return

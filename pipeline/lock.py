@@ -79,6 +79,24 @@ def is_held(name: str, environment: Environment, run_folder: Path | None = None)
     return any(_is_locked(path) for path in paths if path.exists())
 
 
+def goes_on(environment: Environment, name: str, run_id: str, node: str | None) -> bool:
+    """Whether a run of a recipe, or one node of it, may be going on.
+
+    Where the locks that it would hold are not to be seen from here, as those of another machine, it may be.
+    """
+    folder = environment.log_root / run_id
+    own, recipe = _task_lock(folder, node or "*"), environment.state_root / name / ".lock"
+    try:
+        tasks = list(folder.glob(own.name))
+        if tasks:
+            return any(_is_locked(task) for task in tasks)
+        # Without a lock of its own, a node is one of a run that holds the recipe's.
+        elsewhere = not recipe.exists() or not folder.exists() or any(folder.glob(_task_lock(folder, "*").name))
+        return elsewhere or _is_locked(recipe)
+    except OSError:
+        return True
+
+
 def _is_locked(path: Path) -> bool:
     with path.open() as lock:
         try:

@@ -22,6 +22,7 @@ from pipeline.nodes import INFRA_NODE, TFLITE_NODE
 
 KILO, MEGA = 1e3, 1e6
 MAX_SLICES = 12
+WIDEST = 1_000
 MAX_PROBLEMS = 3
 
 
@@ -125,7 +126,9 @@ def show(console: Console, result: Result) -> None:
     slices = result.evaluation["slices"]
     if slices:
         console.print()
-        console.print(_slices_table(slices))
+        table = _slices_table(slices)
+        needed = console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
+        console.print(table if needed <= console.width else _slices_table(slices, between="\n"))
         if len(slices) > MAX_SLICES:
             console.print(Text(f"… and {len(slices) - MAX_SLICES} smaller slices", style="dim"))
     console.print()
@@ -205,15 +208,30 @@ def _bars(bar: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _slices_table(slices: list[dict[str, Any]]) -> Table:
+def _slices_table(slices: list[dict[str, Any]], between: str = " ") -> Table:
+    """Slices with their metrics; `between` is what parts a number from its interval."""
     table = _table("Slices")
-    table.add_column("Slice", header_style="dim")
-    table.add_column("Rows", justify="right", header_style="dim")
+    shown = slices[:MAX_SLICES]
+    columns = []
+    table.add_column("Slice", header_style="dim", overflow="fold")
+    table.add_column("Rows", justify="right", header_style="dim", no_wrap=True)
     for name in slices[0]["metrics"]:
-        table.add_column(name, justify="right", header_style="dim")
-    for entry in slices[:MAX_SLICES]:
-        table.add_row(Text(entry["slice"]), f"{entry['rows']:,}", *map(_number, entry["metrics"].values()))
+        table.add_column(name, header_style="dim", overflow="fold")
+        columns.append(_slice_cells(shown, name, between))
+    for entry, *values in zip(shown, *columns, strict=True):
+        table.add_row(Text(entry["slice"]), f"{entry['rows']:,}", *values)
     return table
+
+
+def _slice_cells(slices: list[dict[str, Any]], metric: str, between: str) -> list[Text]:
+    """A metric of each slice with its interval; the numbers stand below each other."""
+    numbers = [_number(entry["metrics"][metric]) for entry in slices]
+    width = max(map(len, numbers))
+    intervals = [_interval(entry.get("intervals", {}).get(metric)) for entry in slices]
+    return [
+        Text.assemble(f"{number:>{width}}", (f"{between}{interval}" if interval else "", "dim"))
+        for number, interval in zip(numbers, intervals, strict=True)
+    ]
 
 
 def _number(value: float | None) -> str:

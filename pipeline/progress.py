@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from metadata.records import QUIET_NODES, STATE_WORDS
+from metadata.records import KILLED, QUIET_NODES, STATE_WORDS, UNFINISHED
 from metadata.store import NodeRun
 from pipeline import worker
 
@@ -24,6 +24,7 @@ STYLES = {
     "done": "green",
     "failed": "bold red",
     "stopped": "red",
+    "killed": "red",
 }
 
 
@@ -107,5 +108,7 @@ def training_note(run_folder: Path, node: str) -> str:
 
 
 def _elapsed(record: NodeRun) -> str:
-    end = time.time() * 1000 if record.state in {"NEW", "RUNNING"} else record.updated
+    if record.state == KILLED:
+        return ""
+    end = time.time() * 1000 if record.state in UNFINISHED else record.updated
     return f"{max(end - record.started, 0) / 1000:.1f} s"

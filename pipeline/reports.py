@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from components.errors import MillraceError, SettingsError
 from metadata.contents import places
 from metadata.queries import Queries
-from metadata.records import ArtifactRecord, RunRecord
+from metadata.records import KILLED, ArtifactRecord, RunRecord
 from pipeline import nodes, outcome, recipe, serving_state, stores, worker
 from pipeline.commands.line import environment_words, program, run_line, shell_line
 from pipeline.environment import Environment
@@ -158,7 +158,7 @@ def _serving(run: RunRecord, pushed: ArtifactRecord | None, where: list[str]) ->
 
 
 def _going_on(run: RunRecord, request: worker.Request | None) -> Commands:
-    unfinished = run.state in {"FAILED", "CANCELED"}
+    unfinished = run.state in {"FAILED", "CANCELED", KILLED}
     return (("Go on", run_line(request)),) if unfinished and request else ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import time
@@ -15,6 +16,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from components.errors import SettingsError, StoreError
 from metadata import connection as connections
 from metadata.queries import Queries
+from pipeline import lock
 from pipeline.environment import Environment, ServerSettings
 from pipeline.objects import mirror
 
@@ -65,7 +67,9 @@ def _password(server: ServerSettings) -> str:
 
 
 def opened(environment: Environment) -> Queries | None:
-    """The store, for reading; None while there is none yet. Its artifacts are come by through `metadata.files`.
+    """The store, for reading; None while there is none yet.
+
+    Its artifacts are come by through `metadata.files`; what its records say goes on may do so by its locks.
 
     Raises:
         SettingsError: The password's variable is not set.
@@ -73,7 +77,7 @@ def opened(environment: Environment) -> Queries | None:
     """
     mirror.use(environment)
     with _translated(environment):
-        return Queries.open(connection(environment))
+        return Queries.open(connection(environment), functools.partial(lock.goes_on, environment))
 
 
 def writable(environment: Environment) -> mlmd.MetadataStore:

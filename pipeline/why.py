@@ -7,12 +7,18 @@ from typing import Any
 
 from components.errors import MillraceError
 from metadata import files
+from metadata.records import KILLED
 from metadata.store import NodeRun, Store
 from pipeline.fingerprint import PROPERTY, Fingerprint
 from pipeline.nodes import BASELINE_NODE, PUSHER_NODE
 
 SECTIONS = {"settings": "setting", "code": "code of", "packages": "package", "files": "contents of"}
-VERBS = {"COMPLETE": "ran", "FAILED": "ran (and failed)", "CANCELED": "ran (and was stopped)"}
+VERBS = {
+    "COMPLETE": "ran",
+    "FAILED": "ran (and failed)",
+    "CANCELED": "ran (and was stopped)",
+    KILLED: "ran (and was killed)",
+}
 MAX_NAMED = 3
 
 
@@ -22,10 +28,9 @@ def explain(store: Store, pipeline: str, node: str, execution: int | None = None
     Raises:
         MillraceError: The node has never run.
     """
-    history = [found for found in store.history(pipeline, node) if execution is None or found.id <= execution]
-    if not history:
+    latest = next(store.latest(pipeline, node, execution), None)
+    if latest is None:
         raise MillraceError(f"{node} of {pipeline} has not run yet.", f"Run it with `millrace run {pipeline}`.")
-    latest, earlier = history[0], history[1:]
     if node == BASELINE_NODE:
         return f"{node} runs every time: it looks up the latest blessed model to compare with."
     if latest.state == "CACHED":
@@ -34,7 +39,8 @@ def explain(store: Store, pipeline: str, node: str, execution: int | None = None
             return f"{node} was taken from run {origin} as it was: the run began after it (--from)."
         return f"{node} was cached: its inputs, settings, code and packages are those of run {origin}."
     verb = VERBS.get(latest.state, "is running")
-    previous = next((record for record in earlier if record.succeeded and not _taken_over(record)), None)
+    earlier = store.latest(pipeline, node, latest.id - 1, succeeded=True)
+    previous = next((record for record in earlier if not _taken_over(record)), None)
     if previous is None:
         return f"{node} {verb} because it had never run to its end before."
     return f"{node} {verb} because {_difference(store, latest, previous)}."

@@ -84,11 +84,13 @@ class Line:
         name: For the legend.
         points: `(x, y)`.
         dashed: Such as validation beside training.
+        group: Lines of one group, such as of one run, have one colour; None for a colour of its own.
     """
 
     name: str
     points: list[tuple[float, Number]]
     dashed: bool = False
+    group: int | None = None
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,8 @@ class Node:
         id: Names it in edges.
         label: Its first line.
         detail: Its second line, smaller.
-        state: A state word (`done`, `cached`, `failed`, `running`, `waiting`, `stopped`); empty for an artifact.
+        state: A state word (`done`, `cached`, `failed`, `running`, `waiting`, `stopped`, `killed`);
+            empty for an artifact.
         shape: `node` for what was done, `artifact` for what was made.
         href: Where a click leads, or an empty text.
         current: Whether the page is about this one.

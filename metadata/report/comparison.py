@@ -17,7 +17,8 @@ from metadata.pages.links import Links
 from metadata.pages.rendering import NONE
 from metadata.queries import Queries
 from metadata.records import RunRecord
-from metadata.report import features
+from metadata.report import curves, features
+from metadata.report.curves import Curves
 from metadata.report.features import Card
 from metadata.report.sections import drift
 from metadata.report.source import Source
@@ -80,6 +81,7 @@ class Comparison:
         differences: What differs.
         tables: Heading and changes of settings, code, packages and raw data; those that have any.
         metrics: What the Evaluator found in each, with intervals where it computed them.
+        curves: Their trainings over each other; None where one of them trained no model.
         data: Their train splits; None where one of them has no statistics.
         why_not: Why not, as a sentence; else empty.
     """
@@ -89,6 +91,7 @@ class Comparison:
     differences: Differences
     tables: list[tuple[str, list[Change]]]
     metrics: list[MetricRow]
+    curves: Curves | None
     data: Data | None
     why_not: str
 
@@ -110,7 +113,7 @@ def compare(store: Queries, before: RunRecord, after: RunRecord) -> Comparison:
     shown = [(title, changes) for title, changes in tables if changes]
     if data is None:
         why_not = why_not or "The two runs do not both have statistics of a train split."
-    return Comparison(before, after, found, shown, _metrics(*sources), data, why_not)
+    return Comparison(before, after, found, shown, _metrics(*sources), curves.read(*sources), data, why_not)
 
 
 def render(store: Queries, before: RunRecord, after: RunRecord, *, inline: bool, links: Links) -> str:

@@ -85,7 +85,7 @@ def status(run_id: str | None, follow: bool, as_json: bool, environment_name: st
     for node in _ordered(run):
         word = progress.state_of(node)
         started = found.local_time(node.started)
-        lasted = f"{node.seconds:.1f} s" if node.state not in {"NEW", "RUNNING", "CACHED"} else ""
+        lasted = f"{node.seconds:.1f} s" if node.ended is not None and node.state != "CACHED" else ""
         made.add_row(node.node, Text(word, style=progress.STYLES[word]), lasted, started)
     found.show(made)
 
@@ -103,7 +103,7 @@ def _follow(environment_name: str, run: RunRecord) -> RunRecord:
 
 def _goes_on(environment_name: str, run: RunRecord) -> bool:
     """Between two nodes nothing runs, as at the end; only the lock tells these apart."""
-    if run.ended is None:
+    if run.goes_on:
         return True
     environment = environments.load(environment_name)
     newest = stores.patiently(environment, lambda: found.opened(environment_name).run_ids(run.pipeline)[:1])

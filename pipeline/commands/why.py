@@ -30,6 +30,6 @@ def why(node: str, recipe_name: str, environment_name: str) -> None:
         run_it = shell_line("run", recipe_name, *environment_words(environment_name))
         raise MillraceError(f"{recipe_name} has not run yet.", f"Run it with: {run_it}")
     found = nodes.find(node)
-    if not store.history(chosen.name, found):
+    if next(store.latest(chosen.name, found), None) is None:
         nodes.check_present(chosen, found)
     click.echo(reasons.explain(store, chosen.name, found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from components.errors import MillraceError
-from metadata.records import NodeRun
+from metadata.records import NEVER_ENDED, NodeRun
 from pipeline import leftovers, outcome, recipe, reports, stores
 from pipeline.environment import Environment
 
@@ -24,7 +24,7 @@ def close(
     """
     # Patiently, for Kubeflow does not try this task again.
     found = stores.patiently(environment, lambda: _nodes(recipe_name, run_id, environment))
-    unfinished = [node.node for node in found.values() if node.state in leftovers.UNFINISHED]
+    unfinished = [node.node for node in found.values() if node.state in NEVER_ENDED]
     leftovers.sweep(recipe_name, environment, run_id)
     line = reports.leave(environment, environment_name, run_id, recipe.load(recipe_name, overrides))
     told = [f"{node}: its task ended before it did; cancelled." for node in unfinished]

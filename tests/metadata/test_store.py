@@ -84,6 +84,23 @@ def test_history_is_newest_first(places: Environment, builder: StoreBuilder) -> 
     ]
 
 
+def test_the_latest_runs_of_a_node_are_the_beginning_of_its_history(
+    places: Environment, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metadata.store.READ_AT_ONCE", 2)
+    for number, state in enumerate(("COMPLETE", "FAILED", "CACHED", "RUNNING", "COMPLETE", "CANCELED")):
+        builder.run(f"run-{number}")
+        builder.node("Trainer", state)
+        builder.node("Pusher", state)
+    store = opened(places)
+    history = store.history("small", "Trainer")
+    assert len(history) == 6
+    assert list(store.latest("small", "Trainer")) == history
+    assert list(store.latest("small", "Trainer", until=history[2].id)) == history[2:]
+    assert list(store.latest("small", "Trainer", succeeded=True)) == [run for run in history if run.succeeded]
+    assert list(store.latest("small", "Evaluator")) == []
+
+
 def test_inputs_and_outputs_by_name(places: Environment, builder: StoreBuilder) -> None:
     builder.run("one")
     examples = builder.artifact("Examples", "/data/examples", span=3, split_names='["train"]', ratio=0.5)

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
+from click.testing import CliRunner, Result
 from rich.console import Console
 
-from pipeline import local, nodes, progress, recipe, worker
+from pipeline import cli, local, nodes, progress, recipe, worker
 from pipeline.environment import Environment
 from pipeline.recipe import Recipe
 
 RunSmall = Callable[..., local.Run]
+Millrace = Callable[..., Result]
 
 
 @pytest.fixture
@@ -54,3 +57,17 @@ def env(places: Environment, tmp_path: Path) -> str:
     path = tmp_path / "places.yaml"
     path.write_text(places.model_dump_json())
     return str(path)
+
+
+@pytest.fixture
+def millrace(project: Path, places: Environment, monkeypatch: pytest.MonkeyPatch) -> Millrace:
+    """Calls the command line in `project`, with an environment file whose paths lie in the test's folder."""
+    environment = places.model_dump(mode="json")
+    (project / "environments" / "local.yaml").write_text(yaml.safe_dump(environment))
+
+    monkeypatch.chdir(project)
+
+    def call(*words: str) -> Result:
+        return CliRunner().invoke(cli.main, list(words), prog_name="millrace")
+
+    return call

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import subprocess
 import sys
-import time
-from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import click
 import ml_metadata as mlmd
 import pytest
-from click.testing import CliRunner
-from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+from inspect_scene import said, values
 from store_builder import StoreBuilder
 
-from metadata.connection import UnreachableError
 from metadata.queries import Queries
-from metadata.records import NodeRun, RunRecord
-from pipeline import cli, lock, stores
+from pipeline import cli
 from pipeline.commands import found
 from pipeline.environment import Environment
 from pipeline.fingerprint import Fingerprint
@@ -32,14 +24,6 @@ from pipeline.fingerprint import Fingerprint
 def places(both_places: Environment) -> Environment:
     """The commands answer alike, whatever holds the store."""
     return both_places
-
-
-@pytest.fixture
-def env(places: Environment, tmp_path: Path) -> str:
-    """An environment file of `places`."""
-    path = tmp_path / "places.yaml"
-    path.write_text(places.model_dump_json())
-    return str(path)
 
 
 @pytest.fixture
@@ -70,16 +54,6 @@ def store(builder: StoreBuilder, tmp_path: Path) -> dict[str, int]:
     ids["pushed"] = builder.artifact("PushedModel", "/pushed", **pushed)
     builder.node("Pusher", inputs={"model": ids["model2"]}, outputs={"pushed_model": ids["pushed"]})
     return ids
-
-
-def said(env: str, *words: str, code: int = 0) -> str:
-    result = CliRunner().invoke(cli.main, [*words, "--env", env])
-    assert result.exit_code == code, result.output
-    return result.output
-
-
-def values(env: str, *words: str) -> Any:
-    return json.loads(said(env, *words, "--json"))
 
 
 def test_runs_newest_first_with_what_became_of_their_nodes(env: str, store: dict[str, int]) -> None:
@@ -114,48 +88,6 @@ def test_status_of_the_latest_run_and_of_another(env: str, store: dict[str, int]
         ("Pusher", "done"),
     ]
     assert said(env, "status", "small-1").splitlines()[0].strip() == "small-1: done"
-
-
-def test_a_run_that_goes_on_has_no_end(env: str, builder: StoreBuilder) -> None:
-    builder.run("small-1")
-    builder.node("Trainer", "RUNNING")
-    running = values(env, "status")
-    assert (running["state"], running["ended"], running["nodes"][0]["seconds"]) == ("running", None, None)
-
-
-def test_following_a_run_ends_with_it(env: str, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    builder.run("small-1")
-    builder.node("Trainer", "RUNNING")
-
-    def passes(_seconds: float) -> None:
-        builder.node("Trainer", "FAILED")
-
-    monkeypatch.setattr("pipeline.commands.runs.time.sleep", passes)
-    output = said(env, "status", "--follow")
-    assert [line.split()[:2] for line in output.splitlines()[:3]] == [
-        ["small-1"],
-        ["Trainer", "running"],
-        ["Trainer", "failed"],
-    ]
-    assert "small-1: failed" in output
-
-
-def test_following_does_not_take_the_pause_between_two_nodes_for_the_end(
-    env: str, places: Environment, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    builder.run("small-1")
-    builder.node("ExampleGen")
-    running = ExitStack()
-    running.enter_context(lock.held("small", places))
-
-    def passes(_seconds: float) -> None:
-        builder.node("Trainer")
-        running.close()
-
-    monkeypatch.setattr("pipeline.commands.runs.time.sleep", passes)
-    output = said(env, "status", "--follow")
-    assert [line.split()[:2] for line in output.splitlines()[1:3]] == [["ExampleGen", "done"], ["Trainer", "done"]]
-    assert not lock.is_held("small", places)
 
 
 def test_artifacts_by_type(env: str, store: dict[str, int]) -> None:
@@ -249,59 +181,13 @@ def test_before_the_first_run_they_name_the_command_that_makes_the_store(env: st
 
 
 def test_a_store_that_is_being_made_says_so(env: str, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(_connection: object) -> None:
+    def busy(*_arguments: object) -> None:
         raise mlmd.errors.FailedPreconditionError("no such table: MLMDEnv")
 
     monkeypatch.setattr(Queries, "open", busy)
     output = said(env, "runs", code=1)
     assert "cannot be read now: no such table: MLMDEnv" in output
     assert "A run may be making it; try again." in output
-
-
-def test_following_goes_on_where_the_store_is_busy_at_a_look(
-    env: str, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    builder.run("small-1")
-    builder.node("Trainer", "RUNNING")
-    looks: list[str] = []
-
-    def run(_store: Queries, run_id: str) -> RunRecord:
-        looks.append(run_id)
-        if len(looks) == 1:
-            raise mlmd.errors.AbortedError("database is locked")
-        return RunRecord(1, run_id, "small", 0, (NodeRun(1, "Trainer", "COMPLETE", 0, 2_000, {}),), None)
-
-    monkeypatch.setattr(Queries, "run", run)
-    monkeypatch.setattr("pipeline.commands.runs.time.sleep", lambda _seconds: None)
-    assert "small-1: done" in said(env, "status", "--follow")
-    assert looks == ["small-1", "small-1"]
-
-
-def test_following_goes_on_when_a_server_is_back(
-    postgres_places: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "server.yaml"
-    file.write_text(postgres_places.model_dump_json())
-    builder = StoreBuilder(stores.connection(postgres_places), tmp_path)
-    builder.run("small-1")
-    node = builder.node("Trainer", "RUNNING")
-    opened, looks = Queries.open, []
-
-    def away_at_second(connection: mlmd_pb2.ConnectionConfig) -> Queries | None:
-        looks.append("look")
-        if len(looks) == 2:
-            raise UnreachableError("could not connect to server: Connection refused")
-        return opened(connection)
-
-    def finish(_seconds: float) -> None:
-        [execution] = builder.store.get_executions_by_id([node])
-        execution.last_known_state = mlmd_pb2.Execution.COMPLETE
-        builder.store.put_executions([execution])
-
-    monkeypatch.setattr(Queries, "open", away_at_second)
-    monkeypatch.setattr(stores, "time", SimpleNamespace(monotonic=time.monotonic, sleep=finish))
-    monkeypatch.setattr("pipeline.commands.runs.time.sleep", lambda _seconds: None)
-    assert "small-1: done" in said(str(file), "status", "--follow")
 
 
 def test_ids_complete_in_the_shell(env: str, store: dict[str, int], tmp_path: Path) -> None:
@@ -322,14 +208,3 @@ def test_they_do_not_import_tensorflow(env: str, store: dict[str, int]) -> None:
         "assert not {'tensorflow', 'tfx', 'apache_beam'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=Path(cli.__file__).parent.parent)
-
-
-def test_a_look_at_the_lock_keeps_no_run_from_beginning(places: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
-    with lock.held("small", places):
-        assert lock.is_held("small", places)
-    looking = (places.pipeline_root / "small" / ".lock").open()
-    fcntl.flock(looking, fcntl.LOCK_SH)
-    monkeypatch.setattr(lock.time, "sleep", lambda _seconds: looking.close())
-    with lock.held("small", places):
-        assert looking.closed
-    assert not lock.is_held("small", places)

@@ -133,6 +133,32 @@ def test_slices_are_shown_as_they_are_written() -> None:
     ]
 
 
+def test_slices_are_shown_with_their_intervals() -> None:
+    interval = {"low": 0.8123, "high": 0.9537, "level": 0.95, "method": "bootstrap"}
+    blue = {**slice_of("company=Blue", 3600, AUC=0.9, MAE=12.5), "intervals": {"AUC": interval, "MAE": None}}
+    red = {**slice_of("company=Red", 40, AUC=None, MAE=2.5), "intervals": {"AUC": None}}
+    file = io.StringIO()
+    outcome.show(Console(file=file, width=120), Result(evaluation(metric("AUC", 0.95), slices=(blue, red)), None))
+    assert [line.rstrip() for line in file.getvalue().rstrip().splitlines()[-3:]] == [
+        "Slice          Rows  AUC                   MAE",
+        "company=Blue  3,600  0.9000 (0.812\N{EN DASH}0.954)  12.5000",
+        "company=Red      40       -                 2.5000",
+    ]
+
+
+def test_a_narrow_terminal_cuts_no_number_of_a_slice() -> None:
+    interval = {"low": 0.8123, "high": 0.9537, "level": 0.95, "method": "bootstrap"}
+    names = ("AUC", "BinaryAccuracy", "Calibration")
+    card = slice_of("payment_type=Credit Card", 3600, **dict.fromkeys(names, 0.9))
+    found = Result(evaluation(slices=({**card, "intervals": dict.fromkeys(names, interval)},)), None)
+    file = io.StringIO()
+    outcome.show(Console(file=file, width=80), found)
+    assert [line.split() for line in file.getvalue().rstrip().splitlines()[-2:]] == [
+        ["payment_type=Credit", "Card", "3,600", "0.9000", "0.9000", "0.9000"],
+        ["(0.812\N{EN DASH}0.954)"] * 3,
+    ]
+
+
 def test_only_the_largest_slices_are_shown() -> None:
     slices = tuple(slice_of(f"hour={hour}", 100 - hour, AUC=0.5) for hour in range(15))
     found = cells(Result(evaluation(metric("AUC", 0.95), slices=slices), None))

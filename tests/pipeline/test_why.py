@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import ml_metadata as mlmd
 import pytest
+from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from store_builder import StoreBuilder
 
 from components.errors import MillraceError
+from metadata import store as store_module
 from metadata.store import Store
 from pipeline import why
 from pipeline.environment import Environment
@@ -184,3 +187,44 @@ def test_the_pusher_looks_at_what_is_served_in_every_run(places: Environment, bu
         builder.run(run_id)
         builder.node("Pusher", "COMPLETE", BASE)
     assert explain(places, "Pusher") == "Pusher ran because what it has to do depends on what is served already."
+
+
+def test_of_a_long_history_only_the_newest_are_read(
+    places: Environment, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "READ_AT_ONCE", 2)
+    for number in range(9):
+        builder.run(f"run-{number}")
+        builder.node("Trainer", "COMPLETE", Fingerprint(**{**vars(BASE), "files": {"data.csv": str(number)}}))
+    asked, read = mlmd.MetadataStore.get_executions, []
+
+    def reading(self: mlmd.MetadataStore, options: mlmd.ListOptions) -> list[mlmd_pb2.Execution]:
+        found: list[mlmd_pb2.Execution] = asked(self, options)
+        read.extend(execution.id for execution in found)
+        return found
+
+    monkeypatch.setattr(mlmd.MetadataStore, "get_executions", reading)
+    assert explain(places) == "Trainer ran because the contents of data.csv changed."
+    assert read == [9, 8, 8, 7]
+
+
+def test_a_yardstick_is_looked_for_as_far_back_as_need_be(
+    places: Environment, partial: StoreBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "READ_AT_ONCE", 2)
+    for number in range(5):
+        partial.run(f"partial-{number}")
+        partial.node("Transform", "CACHED", outputs={"transform_graph": 1})
+    partial.run("last")
+    partial.node("Transform", "COMPLETE", Fingerprint(**{**vars(BASE), "code": {"f.py": "x"}}), {"examples": 2})
+    assert "the code of f.py" in explain(places, "Transform")
+
+
+def test_a_run_of_long_ago_is_told_against_the_one_before_it(places: Environment, builder: StoreBuilder) -> None:
+    for number in range(4):
+        builder.run(f"run-{number}")
+        builder.node("Trainer", "COMPLETE", Fingerprint(**{**vars(BASE), "packages": {"tensorflow": str(number)}}))
+    store = Store.open_sqlite(places.metadata_path)
+    assert store is not None
+    told = why.explain(store, "small", "Trainer", execution=3)
+    assert told == "Trainer ran because package tensorflow (1 -> 2) changed."

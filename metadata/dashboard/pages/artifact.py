@@ -8,7 +8,7 @@ from metadata.dashboard import contents, finding
 from metadata.dashboard.links import URLS
 from metadata.dashboard.page import Ask, NotFoundError, Page
 from metadata.queries import INPUTS, Queries
-from metadata.records import STATE_WORDS, NodeRun, Place
+from metadata.records import STATE_WORDS, UNFINISHED, NodeRun, Place
 from metadata.values import artifact_values
 
 MOST_USERS = 25
@@ -37,6 +37,7 @@ def page(store: Queries, ask: Ask) -> Page:
         | {"files": [asdict(file) for file in files.files] if files else None}
         | {"used_by": [{"execution": n.id, "run": p.run, "node": p.node, "as": name} for n, p, name in used]},
         section="Artifacts",
+        live=any(node.state in UNFINISHED for node, _place, _name in used),
     )
 
 

@@ -9,7 +9,7 @@ from metadata.dashboard.page import Ask, BadRequestError, Page
 from metadata.lineage import Direction, Lineage, Step
 from metadata.pages.charts import Graph, Node
 from metadata.queries import Queries
-from metadata.records import STATE_WORDS, ArtifactRecord
+from metadata.records import STATE_WORDS, UNFINISHED, ArtifactRecord
 from metadata.values import fingerprint_of, lineage_values
 
 MOST_SHOWN = 60
@@ -47,6 +47,7 @@ def page(store: Queries, ask: Ask) -> Page:
         },
         {lineage.direction: lineage_values(lineage) for lineage in traced},
         section="Artifacts",
+        live=any(step.node_run.state in UNFINISHED for lineage in traced for step in lineage.steps.values()),
     )
 
 

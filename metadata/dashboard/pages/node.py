@@ -11,7 +11,7 @@ from metadata.dashboard.links import URLS
 from metadata.dashboard.page import Ask, NotFoundError, Page
 from metadata.fingerprints import PROPERTY
 from metadata.queries import Queries
-from metadata.records import STATE_WORDS, ArtifactRecord, NodeRun, RunRecord
+from metadata.records import STATE_WORDS, UNFINISHED, ArtifactRecord, NodeRun, RunRecord
 from metadata.values import fingerprint_of, node_values
 
 
@@ -54,7 +54,7 @@ def page(store: Queries, ask: Ask) -> Page:
         | {"log_bytes": path.stat().st_size if path.is_file() else None, "note": note}
         | {"fingerprint": asdict(made_with) if made_with else None, "properties": properties},
         section="Runs",
-        live=node.state in {"NEW", "RUNNING"},
+        live=node.state in UNFINISHED,
     )
 
 

@@ -46,7 +46,7 @@ def _values(store: Queries, ask: Ask, run: RunRecord) -> dict[str, Any]:
 
 
 def _goes_on(store: Queries, ask: Ask, run: RunRecord) -> bool:
-    if run.ended is None:
+    if run.goes_on:
         return True
     return ask.site.held(run.pipeline) and store.runs(run.pipeline, limit=1)[0].id == run.id
 

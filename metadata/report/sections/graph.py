@@ -68,8 +68,8 @@ def read(source: Source, surroundings: Surroundings) -> Nodes:
 def _row(name: str, record: NodeRun | None, origin: str) -> Row:
     if record is None:
         return Row(name, WAITING, None, None, "")
-    ran = record.state not in {"NEW", "RUNNING", "CACHED"}
-    return Row(name, STATE_WORDS[record.state], record.started, record.seconds if ran else None, origin)
+    took = record.ended is not None and record.state != "CACHED"
+    return Row(name, STATE_WORDS[record.state], record.started, record.seconds if took else None, origin)
 
 
 def _detail(row: Row) -> str:

@@ -8,7 +8,7 @@ from metadata.contents import failure, places, reading
 from metadata.contents.failure import Failure
 from metadata.contents.inspection import InfraReport
 from metadata.contents.reading import ContentError
-from metadata.records import QUIET_NODES, STATE_WORDS, RunRecord
+from metadata.records import KILLED, QUIET_NODES, STATE_WORDS, RunRecord
 from metadata.report.source import Source, Surroundings
 
 MILLISECONDS = 1000
@@ -24,7 +24,7 @@ class Summary:
         state: Its state in a word.
         verdict: What became of it, as a sentence.
         good: Whether it went well; None where that is not decided.
-        seconds: How long it took; None while it goes on.
+        seconds: How long it took; None while it goes on, and where it was killed.
         ran: How many nodes were run.
         cached: How many took their results from earlier runs.
         served: What became of the pushed model since, or an empty text.
@@ -75,7 +75,10 @@ def _verdict(source: Source, failed: Failure | None) -> tuple[str, bool | None]:
         return f"{failed.node if failed else in_state['FAILED'][0]} failed.", False
     if run.state == "CANCELED":
         return f"It was stopped in {', '.join(in_state['CANCELED'])}.", None
-    if run.state in {"NEW", "RUNNING"}:
+    if run.state == KILLED:
+        where = f" in {', '.join(in_state[KILLED])}" if run.nodes else " before its first node began"
+        return f"It was killed{where}: it never ended, and no process goes on with it.", False
+    if run.goes_on:
         running = in_state["NEW"] + in_state["RUNNING"]
         return f"It goes on: {', '.join(running)}." if running else "It begins.", None
     if run.pushed_version:

@@ -45,10 +45,9 @@ class Training:
 
 def read(source: Source, _surroundings: Surroundings) -> Training | None:
     """Reads it; None where the Trainer did not come to its end."""
-    model_run, card = source.artifact("Trainer", "model_run"), source.card
-    if model_run is None or card is None:
+    history, card = history_of(source), source.card
+    if history is None or card is None:
         return None
-    history = training.history(model_run)
     chosen, mode, exported = _judged_by(card)
     best = history.best(chosen, mode)
     planned = card.training.get("epochs")
@@ -63,6 +62,16 @@ def read(source: Source, _surroundings: Surroundings) -> Training | None:
         early=isinstance(planned, int) and 0 < history.epochs < planned,
         facts=[(name, value) for name, value in card.training.items() if name in FACTS],
     )
+
+
+def history_of(source: Source) -> History | None:
+    """The history of a run's training; None where the Trainer did not come to its end.
+
+    Raises:
+        ContentError: It is missing or broken.
+    """
+    model_run = source.artifact("Trainer", "model_run")
+    return None if model_run is None else training.history(model_run)
 
 
 def _judged_by(card: Card) -> tuple[str, str, str]:

@@ -13,7 +13,7 @@ from dashboard_scene import get, values
 from store_builder import StoreBuilder
 
 from benchmarks import inspect_store
-from metadata.dashboard.pages import runs
+from metadata import searching
 from metadata.dashboard.site import Site
 from pipeline import cli
 from pipeline.environment import Environment
@@ -39,7 +39,7 @@ def test_runs_by_recipe_and_state(shown: Site, ids: dict[str, int], builder: Sto
     refused = get(shown, "/?state=bad&format=json")
     assert (refused.status, refused.values["error"]) == (
         400,
-        "state is one of done, running, failed, stopped; received 'bad'.",
+        "state is one of done, running, failed, stopped, killed; received 'bad'.",
     )
 
 
@@ -62,7 +62,8 @@ def older(text: str) -> str | None:
 def test_a_search_by_state_ends_and_can_be_gone_on_with(
     shown: Site, places: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "SEARCHED_AT_ONCE", 5)
+    monkeypatch.setattr(searching, "SEARCHED_AT_ONCE", 5)
+    monkeypatch.setattr(searching, "MOST_SEARCHED", 10)
     inspect_store.write(places.metadata_path, runs=14)
     assert values(shown, "/?state=failed") == []
     text = get(shown, "/?state=failed").text

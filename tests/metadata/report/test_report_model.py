@@ -26,8 +26,8 @@ def test_the_training_is_told_by_what_stopped_it(scene: Scene, report: Report) -
     found = report("small-1")
     loss, auc, rate = found.charts("training")
     assert loss["series"] == [
-        {"name": "training", "points": [[1, 0.9], [2, 0.5], [3, 0.3]], "dashed": False},
-        {"name": "validation", "points": [[1, 0.8], [2, 0.4], [3, None]], "dashed": True},
+        {"name": "training", "points": [[1, 0.9], [2, 0.5], [3, 0.3]], "dashed": False, "group": None},
+        {"name": "validation", "points": [[1, 0.8], [2, 0.4], [3, None]], "dashed": True, "group": None},
     ]
     assert (auc["title"], rate["title"]) == ("auc", "learning rate")
     assert rate["series"][0]["points"] == [[1, 0.1], [2, 0.1], [3, 0.01]]

@@ -4,16 +4,55 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
+import yaml
+from click.testing import CliRunner, Result
 from kfp_standin import PROJECT, Millrace, Standin
+from task_scene import MILLRACE, RunTask, executor_input
 
 from components.errors import ClusterError
 from pipeline import cli
-from pipeline.kubeflow import cluster, tasks, watch
+from pipeline.environment import Environment
+from pipeline.kubeflow import cluster, spec, task, tasks, watch
+from pipeline.recipe import Recipe
+
+Specs = dict[Hashable, str]
+
+
+@pytest.fixture(scope="session")
+def specs() -> Specs:
+    """The specs that were compiled so far."""
+    return {}
+
+
+@pytest.fixture
+def compiles_anew() -> None:
+    """For tests of the compiling itself: nothing is taken from `specs`."""
+
+
+@pytest.fixture(autouse=True)
+def compiled_once(request: pytest.FixtureRequest, specs: Specs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same spec is compiled once for all tests that only use it: the SDK takes its time."""
+    if "compiles_anew" in request.fixturenames:
+        return
+    compile_spec = spec.text
+
+    def text(recipe: Recipe, environment: Environment, environment_name: str, overrides: Sequence[str]) -> str:
+        # These checks are made each time, and what the spec is compiled from is the key; the host is not in it.
+        made = tasks.of(recipe, environment, environment_name)
+        settings = tasks.check(environment, environment_name)
+        without_host = settings.model_dump_json(exclude={"host"})
+        key = (recipe.name, recipe.settings.model_dump_json(), repr(made), without_host, tuple(overrides))
+        if key not in specs:
+            specs[key] = compile_spec(recipe, environment, environment_name, overrides)
+            assert settings.host not in specs[key]
+        return specs[key]
+
+    monkeypatch.setattr(spec, "text", text)
 
 
 @pytest.fixture
@@ -45,3 +84,36 @@ def millrace(project: Path, standin: Standin, no_kubernetes: None, monkeypatch: 
     monkeypatch.setattr(tasks, "PROJECT_ROOT", project)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0)
     return lambda *words: CliRunner().invoke(cli.main, ["kubeflow", *words], prog_name="millrace")
+
+
+@pytest.fixture
+def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a `millrace` on the PATH writes the words that it was called with; it ends with the exit code CODE."""
+    program, log = tmp_path / "bin" / "millrace", tmp_path / "called"
+    program.parent.mkdir()
+    program.write_text(MILLRACE)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    monkeypatch.setenv("CALLED", str(log))
+    monkeypatch.setenv("CODE", "0")
+    monkeypatch.delenv(task.ATTEMPT_VARIABLE, raising=False)
+    return log
+
+
+@pytest.fixture
+def environment_file(places: Environment, project: Path) -> str:
+    path = project / "environments" / "tested.yaml"
+    path.write_text(yaml.safe_dump(places.model_dump(mode="json", exclude_none=True)))
+    return str(path)
+
+
+@pytest.fixture
+def run_task(tmp_path: Path, called: Path, environment_file: str) -> RunTask:
+    """Runs a task of run `one` as its container would: `run_task("Trainer", set=["a=b"])`."""
+
+    def run(name: str, **parameters: Any) -> Result:
+        words = tasks.words(tasks.Work("small", name, "one", environment_file))
+        given = executor_input(tmp_path, name, **parameters)
+        return CliRunner().invoke(cli.main, ["kubeflow", "task", "--executor-input", given, "--", *words])
+
+    return run

@@ -36,6 +36,7 @@ def all_in(state: str, **others: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.usefixtures("compiles_anew")
 def test_submit_uploads_the_compiled_spec_and_starts_a_run_of_it(millrace: Millrace, standin: Standin) -> None:
     result = millrace("submit", "small", "--set", "trainer.epochs=3", "--span", "7")
     assert result.exit_code == 0, result.stderr
@@ -70,6 +71,7 @@ def test_submit_uploads_the_compiled_spec_and_starts_a_run_of_it(millrace: Millr
     )
 
 
+@pytest.mark.usefixtures("compiles_anew")
 def test_what_changed_is_a_new_version_and_what_did_not_is_taken_as_it_is(millrace: Millrace, standin: Standin) -> None:
     first = millrace("submit", "small", "--run", "a")
     again = millrace("submit", "small", "--run", "b")

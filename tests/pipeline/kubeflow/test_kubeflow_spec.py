@@ -52,6 +52,7 @@ def kubeflow() -> Environment:
     return environments.load("kubeflow")
 
 
+@pytest.mark.usefixtures("compiles_anew")
 @pytest.mark.parametrize("name", recipe.names())
 def test_the_spec_of_each_recipe_is_the_one_that_was_reviewed(name: str, kubeflow: Environment) -> None:
     """Where it differs on purpose: `millrace kubeflow compile NAME -o tests/pipeline/kubeflow/specs/NAME.yaml`."""
@@ -281,6 +282,7 @@ def test_a_command_that_is_none_of_ours_is_refused() -> None:
         tasks.parse(["millrace", "run", "taxi", "--run", "r", "--env", "e"])
 
 
+@pytest.mark.usefixtures("compiles_anew")
 def test_compile_prints_the_spec_or_writes_it(tmp_path: Path, kubeflow: Environment) -> None:
     whole = spec.text(recipe.load("taxi"), kubeflow, "kubeflow", ())
     printed = CliRunner().invoke(cli.main, ["kubeflow", "compile", "taxi"])

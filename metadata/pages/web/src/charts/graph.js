@@ -11,7 +11,7 @@ const HEIGHT = { node: 46, artifact: 46 };
 // A little too wide is made smaller; more than that scrolls.
 const SMALLEST_SCALE = 0.8;
 const TALLEST = 900;
-const ICONS = { done: "✓", cached: "↻", failed: "✕", running: "▶", waiting: "○", stopped: "■" };
+const ICONS = { done: "✓", cached: "↻", failed: "✕", running: "▶", waiting: "○", stopped: "■", killed: "■" };
 
 const second = (node) => [node.state, node.detail].filter(Boolean).join(" · ");
 

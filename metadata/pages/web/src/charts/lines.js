@@ -15,11 +15,11 @@ function domains(points, diagonal) {
 }
 
 export function lines(data) {
-  const shown = data.series.map(({ name, points, dashed }, index) => ({
+  const shown = data.series.map(({ name, points, dashed, group }, index) => ({
     name,
     dashed,
-    index,
-    points: points.map(([x, y]) => ({ name, x, y, index })),
+    index: group ?? index,
+    points: points.map(([x, y]) => ({ name, x, y })),
   }));
   const known = shown.flatMap(({ points }) => points.filter(({ x, y }) => isNumber(x) && isNumber(y)));
 
