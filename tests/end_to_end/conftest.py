@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import postgres
 import pytest
+import yaml
 from copied_project import Project
 
 
@@ -12,6 +14,16 @@ from copied_project import Project
 def project(tmp_path: Path) -> Project:
     """A fresh copy of the project, with nothing run yet."""
     return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def server_environment(postgres_server: postgres.Server, postgres_password: None, tmp_path: Path) -> Path:
+    """An environment file whose store is an empty PostgreSQL database, and whose folders lie beside it."""
+    store = postgres_server.new_database().model_dump()
+    roots = {f"{name}_root": str(tmp_path / name) for name in ("pipeline", "serving", "log")}
+    path = tmp_path / "server.yaml"
+    path.write_text(yaml.safe_dump({"metadata_store": {"postgresql": store}, **roots}))
+    return path
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,7 +6,10 @@ import json
 from hashlib import sha256
 from pathlib import Path
 
+from metadata.queries import Queries
 from metadata.store import Store
+from pipeline import environment as environments
+from pipeline import stores
 
 SAME = {
     "ExampleGen": "examples",
@@ -17,16 +20,28 @@ SAME = {
 and of the model and its evaluation the numbers are compared."""
 
 
+def opened(environment: Path) -> Queries:
+    """The metadata store of an environment's file, in which there is something."""
+    store = stores.opened(environments.load(str(environment)))
+    assert store is not None
+    return store
+
+
 def digests(store: Store, run: str) -> dict[str, dict[str, str]]:
     """By node, the digest of each file of the outputs that are compared."""
     records = store.node_runs("taxi", run)
     made = {}
     for node, output in SAME.items():
         folder = Path(store.outputs(records[node].id)[output][0].uri)
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        made[node] = {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+        made[node] = digests_of(folder)
         assert made[node]
     return made
+
+
+def digests_of(folder: Path) -> dict[str, str]:
+    """The digest of each file of a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def transformed(store: Store, run: str) -> list[dict[str, str]]:

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import ml_metadata as mlmd
-import postgres
-import pytest
 from copied_project import TIME_LIMIT_SECONDS, Project
+from results import digests_of, opened
 
-from metadata import connection
 from metadata.queries import Queries
 from metadata.records import NodeRun
 from pipeline.commands.node import EXIT_TRY_AGAIN
 
 RUN = "by-node"
-
-
-@pytest.fixture
-def store(postgres_server: postgres.Server, postgres_password: None) -> mlmd.proto.ConnectionConfig:
-    """An empty PostgreSQL database."""
-    made = postgres_server.new_database()
-    return connection.postgresql(made.host, made.port, made.database, made.user, postgres.PASSWORD)
-
-
-@pytest.fixture
-def environment(store: mlmd.proto.ConnectionConfig, tmp_path: Path) -> str:
-    """An environment file with that store."""
-    server = store.postgresql
-    where = {"host": server.host.strip("'"), "port": int(server.port), "database": server.dbname.strip("'")}
-    access = {"user": postgres.OWNER, "password_env": postgres.PASSWORD_ENV}
-    roots = {f"{name}_root": str(tmp_path / name) for name in ("pipeline", "serving", "log")}
-    path = tmp_path / "server.yaml"
-    path.write_text(json.dumps({"metadata_store": {"postgresql": where | access}} | roots))
-    return str(path)
 
 
 def end(*processes: subprocess.Popen[str]) -> list[int]:
@@ -53,23 +29,16 @@ def described(queries: Queries, nodes: Mapping[str, NodeRun]) -> dict[str, dict[
     for node, record in nodes.items():
         made = {"in": queries.inputs(record.id), "out": queries.outputs(record.id)}
         found[node] = {
-            f"{way} {name}": [(a.type, a.state, a.properties, digests(Path(a.uri))) for a in artifacts]
+            f"{way} {name}": [(a.type, a.state, a.properties, digests_of(Path(a.uri))) for a in artifacts]
             for way, by_name in made.items()
             for name, artifacts in by_name.items()
         } | {"state": record.state, "properties": record.properties}
     return found
 
 
-def digests(folder: Path) -> dict[str, str]:
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-
-
-def test_nodes_alone_leave_what_the_local_run_leaves(
-    project: Project, environment: str, store: mlmd.proto.ConnectionConfig
-) -> None:
+def test_nodes_alone_leave_what_the_local_run_leaves(project: Project, server_environment: Path) -> None:
     def start(node: str) -> subprocess.Popen[str]:
-        return project.start("node", "run", "taxi", node, "--run", RUN, "--env", environment)
+        return project.start("node", "run", "taxi", node, "--run", RUN, "--env", str(server_environment))
 
     # Two at once, in a database without tables; what is told to try again does, as a scheduler would have it.
     codes = dict(zip(("ExampleGen", "SchemaGen"), end(start("ExampleGen"), start("SchemaGen")), strict=True))
@@ -81,7 +50,7 @@ def test_nodes_alone_leave_what_the_local_run_leaves(
     assert end(start("StatisticsGen")) == [0]
     assert project.millrace("run", "taxi", "--to", "ExampleValidator").code == 0
 
-    queries = Queries(store)
+    queries = opened(server_environment)
     run = queries.run(RUN)
     assert run is not None
     local = project.node_runs(project.run_ids()[0])

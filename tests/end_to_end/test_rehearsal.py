@@ -5,27 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import postgres
 import pytest
-import yaml
 from copied_project import Finished, Project
-from results import digests, metrics, transformed
+from results import digests, metrics, opened, transformed
 
-from metadata import connection
-from metadata.queries import Queries
 from pipeline import nodes
 
 SETTINGS = ("--set", "trainer.train_steps=100")
-
-
-@pytest.fixture
-def environment(postgres_server: postgres.Server, postgres_password: None, tmp_path: Path) -> Path:
-    """An environment file whose store is an empty PostgreSQL database."""
-    store = postgres_server.new_database().model_dump()
-    roots = {f"{name}_root": str(tmp_path / name) for name in ("pipeline", "serving", "log")}
-    path = tmp_path / "here.yaml"
-    path.write_text(yaml.safe_dump({"metadata_store": {"postgresql": store}, **roots}))
-    return path
 
 
 def rehearsed(project: Project, environment: Path) -> Finished:
@@ -33,21 +19,18 @@ def rehearsed(project: Project, environment: Path) -> Finished:
 
 
 def test_what_is_rehearsed_is_what_a_local_run_makes(
-    project: Project, environment: Path, postgres_server: postgres.Server, tmp_path: Path
+    project: Project, server_environment: Path, tmp_path: Path
 ) -> None:
     local = project.millrace("run", "taxi", *SETTINGS)
     assert local.code == 3, local.errors
-    finished = rehearsed(project, environment)
+    finished = rehearsed(project, server_environment)
     assert finished.code == 3, finished.errors
     # Too few steps: the bars are missed, and the task that says so has run, as nothing failed.
     lines = {line.split()[0]: line.split()[1] for line in finished.output.splitlines() if line.startswith("  ")}
     assert lines["Pusher"] == lines["NotGoodEnough"] == lines["CloseRun"] == "done"
     assert "failed" not in lines.values()
 
-    settings = yaml.safe_load(environment.read_text())["metadata_store"]["postgresql"]
-    where = (settings["host"], settings["port"], settings["database"], settings["user"], postgres.PASSWORD)
-    there, here = Queries.open(connection.postgresql(*where)), project.store
-    assert there is not None
+    there, here = opened(server_environment), project.store
     assert here is not None
     [run] = here.run_ids("taxi")
     states = {node: record.state for node, record in there.node_runs("taxi", "r1").items()}

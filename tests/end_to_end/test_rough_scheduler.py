@@ -7,45 +7,32 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import postgres
 import pytest
-import yaml
 from copied_project import TIME_LIMIT_SECONDS, Project
-from results import digests, metrics, transformed
+from results import digests, metrics, opened, transformed
 
-from metadata import connection
-from metadata.queries import Queries
-from pipeline import nodes
+from metadata.connection import BUSY
+from pipeline import environment as environments
+from pipeline import nodes, stores
 
 SCHEDULER = Path(__file__).with_name("rough_scheduler.py")
 SECONDS_AWAY = 3
 KILLED = -9
 
 
-@pytest.fixture
-def environment(postgres_server: postgres.Server, postgres_password: None, tmp_path: Path) -> Path:
-    """An environment file whose store is an empty PostgreSQL database."""
-    store = postgres_server.new_database().model_dump()
-    roots = {f"{name}_root": str(tmp_path / name) for name in ("pipeline", "serving", "log")}
-    path = tmp_path / "shared.yaml"
-    path.write_text(yaml.safe_dump({"metadata_store": {"postgresql": store}, **roots}))
-    return path
-
-
-def opened(environment: Path) -> Queries | None:
-    settings = yaml.safe_load(environment.read_text())["metadata_store"]["postgresql"]
-    where = (settings["host"], settings["port"], settings["database"], settings["user"], postgres.PASSWORD)
-    return Queries.open(connection.postgresql(*where))
-
-
 def wait_for(node: str, environment: Path, process: subprocess.Popen[str]) -> None:
     """Waits until a node of the first run is seen running."""
     deadline = time.monotonic() + TIME_LIMIT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        store = opened(environment)
-        run = store.run("one") if store else None
+        run = None
+        # While its tables are being made, too.
+        with suppress(*BUSY, *stores.LOST):
+            store = stores.opened(environments.load(str(environment)))
+            run = store.run("one") if store else None
         if run and node in {record.node for record in run.nodes if record.state == "RUNNING"}:
             return
         time.sleep(0.1)
@@ -53,18 +40,18 @@ def wait_for(node: str, environment: Path, process: subprocess.Popen[str]) -> No
 
 
 def test_what_rough_treatment_leaves_is_what_a_local_run_makes(
-    project: Project, environment: Path, postgres_server: postgres.Server
+    project: Project, server_environment: Path, postgres_server: postgres.Server
 ) -> None:
     seed = int.from_bytes(os.urandom(2), "big")
     scheduler = subprocess.Popen(
-        [sys.executable, "-W", "ignore", SCHEDULER, str(environment), str(seed)],
+        [sys.executable, "-W", "ignore", SCHEDULER, str(server_environment), str(seed)],
         cwd=project.folder,
         env={**os.environ, "PYTHONPATH": str(project.folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for("StatisticsGen", environment, scheduler)
+    wait_for("StatisticsGen", server_environment, scheduler)
     postgres_server.stop()
     time.sleep(SECONDS_AWAY)
     postgres_server.start()
@@ -76,8 +63,7 @@ def test_what_rough_treatment_leaves_is_what_a_local_run_makes(
     assert {codes[-1] for codes in ended.values()} == {0}, story
 
     assert project.millrace("run", "taxi", "--set", "trainer.train_steps=100").code == 3
-    there, here = opened(environment), project.store
-    assert there is not None
+    there, here = opened(server_environment), project.store
     assert here is not None
     [local] = here.run_ids("taxi")
     ran = {node for node in nodes.NODES if node != nodes.TFLITE_NODE}
@@ -89,7 +75,7 @@ def test_what_rough_treatment_leaves_is_what_a_local_run_makes(
         assert transformed(there, run) == transformed(here, local), story
     assert metrics(there, "one") == pytest.approx(metrics(here, local), abs=1e-6), story
     # Nothing of what was killed is left: every folder is that of an execution that ended well.
-    root = environment.parent / "pipeline" / "taxi"
+    root = server_environment.parent / "pipeline" / "taxi"
     for node in ran - {"BaselineModel"}:
         made = {record.id: record.state for record in there.history("taxi", node)}
         left = {int(path.name) for path in root.glob(f"{node}/*/*") if path.name.isdigit()}

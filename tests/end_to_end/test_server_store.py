@@ -6,21 +6,11 @@ import json
 from pathlib import Path
 
 import postgres
-import pytest
 from copied_project import Project
 
 
-@pytest.fixture
-def environment(postgres_server: postgres.Server, postgres_password: None, tmp_path: Path) -> str:
-    """An environment file whose store is an empty PostgreSQL database."""
-    store = postgres_server.new_database().model_dump()
-    roots = {f"{name}_root": str(tmp_path / name) for name in ("pipeline", "serving", "log")}
-    path = tmp_path / "server.yaml"
-    path.write_text(json.dumps({"metadata_store": {"postgresql": store}} | roots))
-    return str(path)
-
-
-def test_a_run_is_recorded_and_reused(project: Project, environment: str, tmp_path: Path) -> None:
+def test_a_run_is_recorded_and_reused(project: Project, server_environment: Path, tmp_path: Path) -> None:
+    environment = str(server_environment)
     to = ("--to", "StatisticsGen", "--env", environment)
     states = []
     for _ in range(2):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mirrored import MADE, contents, make
 from pyarrow import fs
 
 from pipeline.objects import store
@@ -20,7 +21,6 @@ with warnings.catch_warnings():
     from gcp_storage_emulator.server import create_server
 
 BUCKET = "models"
-MADE = {"Split-train/data.gz": b"train", "notes.json": b"{}"}
 
 
 @pytest.fixture(scope="module")
@@ -38,28 +38,14 @@ def mirrors(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> l
     return [Mirror(root, ObjectStoreSettings(endpoint=endpoint, cache=tmp_path / name)) for name in ("here", "there")]
 
 
-def make(mirror: Mirror, contents: dict[str, bytes], output: str = "examples") -> str:
-    uri = f"{mirror.root}/small/Make/{output}/1"
-    mirror.empty(uri)
-    for name, content in contents.items():
-        path = mirror.path_of(uri) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return uri
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_what_one_machine_sends_another_brings(mirrors: list[Mirror]) -> None:
     here, there = mirrors
-    uri, empty = make(here, MADE), make(here, {}, "rejected")
+    uri, empty = make(here), make(here, {}, output="rejected")
     assert here.gone([uri, empty]) == {uri, empty}
     here.send(uri)
     here.send(empty)
     assert here.gone([uri, empty]) == set()
-    assert here.sizes(uri) == [("Split-train/data.gz", 5), ("notes.json", 2)]
+    assert here.sizes(uri) == [("Split-eval/data.gz", 10), ("Split-train/data.gz", 5), ("notes.json", 2)]
     assert there.file(uri, "notes.json").read_bytes() == b"{}"
     assert not there.file(uri, "none.json").exists()
     assert contents(there.path_of(uri)) == {"notes.json": b"{}"}
@@ -69,12 +55,12 @@ def test_what_one_machine_sends_another_brings(mirrors: list[Mirror]) -> None:
 
 def test_what_a_killed_node_had_sent_is_removed(mirrors: list[Mirror]) -> None:
     here, there = mirrors
-    uris = [make(here, MADE), make(here, MADE, "statistics")]
+    uris = [make(here), make(here, output="statistics")]
     for uri in uris:
         here.send(uri)
-    there.remove_made(str(there.path_of(f"{there.root}/small/Make")), 2)
+    there.remove_made(str(there.path_of(f"{there.root}/small/ExampleGen")), 2)
     assert there.gone(uris) == set()
-    there.remove_made(str(there.path_of(f"{there.root}/small/Make")), 1)
+    there.remove_made(str(there.path_of(f"{there.root}/small/ExampleGen")), 1)
     assert there.gone(uris) == set(uris)
     with pytest.raises(ObjectStoreError, match=r"/examples/1 is not in the object store \(any more\)"):
         there.bring(uris[0])

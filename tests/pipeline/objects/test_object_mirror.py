@@ -7,14 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mirrored import MADE, contents, make
 from object_server import ObjectServer
 
 from metadata import files
 from pipeline import environment as environments
 from pipeline.objects.faults import ObjectStoreError
 from pipeline.objects.mirror import PARTIAL_FOLDER, Mirror, use
-
-MADE = {"Split-train/data.gz": b"train", "Split-eval/data.gz": b"evaluation", "notes.json": b"{}"}
 
 Machine = Callable[[str], Mirror]
 
@@ -30,20 +29,6 @@ def machine(object_environment: Callable[..., str]) -> Machine:
         return Mirror(environment.object_root, environment.object_store)
 
     return make
-
-
-def make(mirror: Mirror, contents: dict[str, bytes] = MADE, number: int = 1) -> str:
-    """Makes an artifact in the mirror's cache; returns its URI."""
-    uri = f"{mirror.root}/small/ExampleGen/examples/{number}"
-    for name, content in contents.items():
-        path = mirror.path_of(uri) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return uri
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_what_one_machine_sends_another_brings(machine: Machine, object_server: ObjectServer, tmp_path: Path) -> None:
@@ -62,7 +47,6 @@ def test_what_one_machine_sends_another_brings(machine: Machine, object_server: 
 def test_an_artifact_without_files_is_there(machine: Machine) -> None:
     here, there = machine("here"), machine("there")
     uri = make(here, {})
-    here.path_of(uri).mkdir(parents=True)
     assert here.gone([uri]) == {uri}
     here.send(uri)
     assert here.gone([uri]) == set()
