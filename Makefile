@@ -31,7 +31,7 @@ flink-stop: setup  ## Stop it
 	@$(BIN)/python -m flink.cluster stop
 
 test: setup browser  ## Run all tests
-	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/pytest -n 2 --dist loadfile
 
 e2e: setup browser  ## Run only the end-to-end tests
 	@$(BIN)/pytest -n 2 --dist loadfile -m e2e
