@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -117,15 +118,20 @@ def _schedule_id(client: Client, name: str) -> str:
     raise MillraceError(f"no schedule {name!r}. There are: {names or 'none'}.")
 
 
+def _ask(name: str, environment_name: str, ask: Callable[[Client, str], None], told: str) -> None:
+    """Asks for something about a schedule, by its id, and tells that it is done."""
+    client = shared.client_of(environment_name)
+    ask(client, _schedule_id(client, name))
+    click.echo(f"{told:<10} {name}")
+
+
 @click.command()
 @SCHEDULE_ARGUMENT
 @ENVIRONMENT_OPTION
 @reports_errors
 def pause(name: str, environment_name: str) -> None:
     """Let a schedule start nothing until it is resumed."""
-    client = shared.client_of(environment_name)
-    client.pause(_schedule_id(client, name))
-    click.echo(f"Paused     {name}")
+    _ask(name, environment_name, lambda client, number: client.pause(number), "Paused")
 
 
 @click.command()
@@ -134,9 +140,7 @@ def pause(name: str, environment_name: str) -> None:
 @reports_errors
 def resume(name: str, environment_name: str) -> None:
     """Let a paused schedule go on."""
-    client = shared.client_of(environment_name)
-    client.resume(_schedule_id(client, name))
-    click.echo(f"Resumed    {name}")
+    _ask(name, environment_name, lambda client, number: client.resume(number), "Resumed")
 
 
 @click.command()
@@ -145,6 +149,4 @@ def resume(name: str, environment_name: str) -> None:
 @reports_errors
 def delete(name: str, environment_name: str) -> None:
     """Remove a schedule; the runs that it started stay."""
-    client = shared.client_of(environment_name)
-    client.delete(_schedule_id(client, name))
-    click.echo(f"Deleted    {name}")
+    _ask(name, environment_name, lambda client, number: client.delete(number), "Deleted")

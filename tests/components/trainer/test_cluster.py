@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from tiny_artifacts import Tiny
+from trained import history, scores
 
 from components.errors import TrainingError
-from components.trainer import callbacks, cluster, run
+from components.trainer import cluster, run
 from components.trainer.job import Job
 
 # Each of two replicas has 13 rows of a batch, which three groups do not divide evenly.
@@ -41,17 +40,6 @@ def new_job(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Callable[..
         )
 
     return make
-
-
-def scores(job: Job, tiny: Tiny) -> Any:
-    served = tf.saved_model.load(job.serving_model_dir).signatures["serving_default"]
-    [output] = served(examples=tf.constant(tiny.serialized("eval"))).values()
-    return output.numpy()
-
-
-def history(job: Job) -> list[dict[str, float]]:
-    rows = csv.DictReader(Path(job.model_run_dir, callbacks.HISTORY_FILE).read_text().splitlines())
-    return [{name: float(value) for name, value in row.items()} for row in rows]
 
 
 @pytest.fixture(scope="module")

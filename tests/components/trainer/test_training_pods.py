@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from kubernetes_standin import KubernetesStandin
 from tiny_artifacts import Tiny
+from trained import history, scores
 
 from components.trainer import callbacks, cluster, launching
 from components.trainer.job import Job
@@ -53,17 +52,6 @@ def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrainingJo
     standin.stop()
     assert standin.requests
     assert standin.jobs == {}
-
-
-def scores(job: Job, tiny: Tiny) -> np.ndarray:
-    served = tf.saved_model.load(job.serving_model_dir).signatures["serving_default"]
-    [output] = served(examples=tf.constant(tiny.serialized("eval"))).values()
-    return output.numpy()
-
-
-def history(job: Job) -> list[dict[str, float]]:
-    rows = csv.DictReader(Path(job.model_run_dir, callbacks.HISTORY_FILE).read_text().splitlines())
-    return [{name: float(value) for name, value in row.items()} for row in rows]
 
 
 def test_pods_train_the_model_that_local_processes_train(tiny: Tiny, pods: TrainingJob, tmp_path: Path) -> None:

@@ -7,23 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import arithmetic_model
 import pytest
 from rest_scene import MODEL, PAGE, PREDICT, Rest, started
 
 TOKEN = "s3cret"  # noqa: S105 - a test's
-
-
-@pytest.fixture(scope="module")
-def base_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    base_path = tmp_path_factory.mktemp("arithmetic")
-    arithmetic_model.save(base_path)
-    return base_path
-
-
-@pytest.fixture(scope="module")
-def rest(base_path: Path) -> Iterator[Rest]:
-    yield from started(base_path)
 
 
 @pytest.fixture(scope="module")

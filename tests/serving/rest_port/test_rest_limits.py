@@ -5,11 +5,9 @@ from __future__ import annotations
 import gzip
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import arithmetic_model
 import pytest
 import server_helpers
 from rest_scene import PREDICT, Reply, Rest, started
@@ -21,18 +19,6 @@ from serving.pace import QUICK_BYTES, NotQuickError
 from serving.proto_handlers import ProtoHandlers
 from serving.rest import RestServer
 from serving.rest_api import Answer, RestApi
-
-
-@pytest.fixture(scope="module")
-def base_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    base_path = tmp_path_factory.mktemp("arithmetic")
-    arithmetic_model.save(base_path)
-    return base_path
-
-
-@pytest.fixture(scope="module")
-def rest(base_path: Path) -> Iterator[Rest]:
-    yield from started(base_path)
 
 
 def test_bodies_are_bounded(rest: Rest) -> None:
