@@ -4,10 +4,11 @@ RECIPE ?= taxi
 SET    ?=
 FLAGS  ?=
 IMAGE  ?= millrace:0.1.0
+ENGINE ?= millrace-engine:0.1.0
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving bench-flink image lock clean
+.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving bench-flink image wheel lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -39,14 +40,15 @@ e2e: setup browser  ## Run only the end-to-end tests
 browser: setup  ## Install Chromium for the tests where there is none
 	@./scripts/browser.sh
 
-web:  ## Build the script of the pages anew from metadata/pages/web (needs Node 20; users never do)
-	@cd metadata/pages/web && npm ci --silent && npm run --silent build
+web:  ## Build the script of the pages anew from ui/web (needs Node 20; users never do)
+	@cd ui/web && npm ci --silent && npm run --silent build
 
-lint: setup  ## Check style, types and who imports whom
+lint: setup  ## Check style, types, who imports whom, and that what is imported is declared
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@./scripts/imports.sh
 
 format: setup  ## Format the code
 	@$(BIN)/ruff check --fix .
@@ -73,9 +75,16 @@ bench-serving: setup  ## Measure the model server: REST, gRPC, FastAPI, heavy mo
 bench-flink: setup  ## Compare Flink with memory on taxi x 20: equal results, seconds
 	@$(BIN)/python -m benchmarks.flink
 
-image:  ## Build the image of all nodes and of Beam's workers: IMAGE=millrace:0.1.0
+image:  ## Build the image of all nodes and of Beam's workers, and the one without recipes: IMAGE=… ENGINE=…
 	@docker version >/dev/null 2>&1 || { echo "make image needs a Docker engine: \`docker version\` finds none" >&2; exit 1; }
+	docker build --target engine --tag $(ENGINE) .
 	docker build --tag $(IMAGE) .
+
+wheel: setup  ## Build the wheel of Millrace itself, for projects elsewhere, into dist/
+	@rm -rf build dist
+	@$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
+	@rm -rf build
+	@ls dist/*.whl
 
 lock: setup  ## Compile requirements.lock, and the image's part of it, anew from setup.py
 	@$(BIN)/uv pip compile setup.py --extra dev --generate-hashes --python-version 3.10 --quiet -o requirements.lock

@@ -6,7 +6,7 @@ Versions are pinned as one set (docs/adr/0001-one-pinned-set.md). `requirements.
 
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import find_namespace_packages, find_packages, setup
 
 ROOT = Path(__file__).parent
 
@@ -24,7 +24,15 @@ REQUIREMENTS = [
     "tensorflow-serving-api",
     # pkg_resources, which this set imports, left setuptools in 81.
     "setuptools<81",
+    # What TFX brings and is imported here too, in the set's own versions.
+    "absl-py",
+    "attrs",
+    "dill",
+    "numpy",
+    "protobuf",
     "pyarrow",
+    "tensorflow-metadata",
+    "typing-extensions",
     # TF Lite metadata.
     "flatbuffers",
     "pydantic>=2,<3",
@@ -38,12 +46,16 @@ REQUIREMENTS = [
     "uvloop",
     # Pages: the report of a run, and the dashboard.
     "jinja2",
+    "markupsafe",
     # Its clients: connections that are kept, and retries.
     "urllib3>=1.26,<3",
     "tenacity>=9,<10",
     # Kubeflow Pipelines: the newest SDK that shares this set's protobuf.
     "kfp>=2.5,<2.6",
     "kfp-kubernetes",
+    "kfp-server-api",
+    # Its tasks' pods, and the pods of a training.
+    "kubernetes",
     # C checksums for TFRecord framing, and gzip several times faster than zlib.
     "google-crc32c",
     "isal",
@@ -61,6 +73,8 @@ DEVELOPMENT = [
     "mypy",
     "types-PyYAML",
     "import-linter",
+    # Finds imports of packages that are not declared here.
+    "deptry",
     "pre-commit",
     # The pages in headless Chromium, looked at as a person and as a screen reader does.
     "playwright",
@@ -82,10 +96,19 @@ DEVELOPMENT = [
     "jsonschema",
     # Stock TFX's taxi example, the benchmarks' yardstick, builds a wheel of its module file at run time.
     "pip<25",
-    # The serving benchmark's yardstick.
+    # Reads the server's numbers as Prometheus does.
+    "prometheus-client",
+    # The serving benchmark's yardstick, and its look at the server's memory.
     "fastapi",
     "uvicorn",
+    "psutil",
 ]
+
+PACKAGES = [f"{name}*" for name in ("components", "contracts", "flink", "metadata", "pipeline", "serving", "ui")]
+
+# Recipes belong to a project, not to the wheel: see docs/projects.md. Beam's remote workers, though, install a source
+# distribution that Beam makes of this folder, which must hold them; PKG-INFO is what only a source distribution has.
+RECIPES = find_namespace_packages(include=["recipes*"]) if (ROOT / "PKG-INFO").exists() else []
 
 setup(
     name="millrace",
@@ -95,8 +118,12 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.10,<3.11",
-    packages=find_packages(include=["pipeline*", "components*", "metadata*", "recipes*", "serving*"]),
-    package_data={"metadata.pages": ["templates/**/*.html", "static/*"]},
+    packages=[*find_packages(include=PACKAGES), "environments", *RECIPES],
+    package_data={
+        "environments": ["*.yaml", "kubeflow/*.yaml"],
+        "flink": ["pom.xml", "kubernetes/*.yaml"],
+        "ui": ["templates/**/*.html", "static/*"],
+    },
     install_requires=REQUIREMENTS,
     extras_require={"dev": DEVELOPMENT},
     entry_points={"console_scripts": ["millrace = pipeline.cli:main"]},

@@ -1,17 +1,22 @@
-"""Timed child processes: what a benchmark measures is a whole process, from its start to its end."""
+"""Timed child processes, and functions called in one: `python -m benchmarks.children FUNCTION ARGUMENTS RESULT`."""
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pipeline.recipe import PROJECT_ROOT
+import components  # noqa: F401  # settles the environment before TensorFlow loads
+from pipeline.plan.project import ENGINE
 
 SHOWN_LINES = 15
 
@@ -38,7 +43,7 @@ class Timed:
     began: float
 
 
-def run(name: str, arguments: Sequence[str], log_folder: Path, allowed: Collection[int] = (0,)) -> Timed:
+def run_child(name: str, arguments: Sequence[str], log_folder: Path, allowed: Collection[int] = (0,)) -> Timed:
     """Runs `python ARGUMENTS` in the project's folder, with everything it prints in `<log_folder>/<name>.log`.
 
     Args:
@@ -57,7 +62,7 @@ def run(name: str, arguments: Sequence[str], log_folder: Path, allowed: Collecti
     with log.open("wb") as output:
         finished = subprocess.run(
             [sys.executable, "-W", "ignore", *arguments],
-            cwd=PROJECT_ROOT,
+            cwd=ENGINE,
             env=os.environ | ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -75,3 +80,38 @@ def run(name: str, arguments: Sequence[str], log_folder: Path, allowed: Collecti
 def _cpu_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def call_in_child(function: str, arguments: Mapping[str, Any], folder: Path, cores: Collection[int] = ()) -> Any:
+    """Calls a function in a new process.
+
+    Args:
+        function: `module:function`; by name, for its module may load TensorFlow. It takes and returns what JSON holds.
+        arguments: The function's, by name.
+        folder: Where the process's log and result go.
+        cores: The processor cores that it may use; none for all.
+
+    Raises:
+        ChildError: The process failed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix=f"{function.rpartition(':')[2]}-", dir=folder))
+    task, result = place / "arguments.json", place / "result.json"
+    task.write_text(json.dumps({"cores": sorted(cores), "arguments": dict(arguments)}, indent=2), encoding="utf-8")
+    run_child("output", ["-m", __name__, function, str(task), str(result)], place)
+    return json.loads(result.read_text(encoding="utf-8"))
+
+
+def main(path: str, task_path: str, result_path: str) -> None:
+    """Calls the function of `path`, `module:function`, and writes what it returns."""
+    task = json.loads(Path(task_path).read_text(encoding="utf-8"))
+    if task["cores"]:
+        # Before TensorFlow is loaded, which makes a thread for each core that it may run on.
+        os.sched_setaffinity(0, task["cores"])
+    module, _, name = path.partition(":")
+    result = getattr(importlib.import_module(module), name)(**task["arguments"])
+    Path(result_path).write_text(json.dumps(result), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

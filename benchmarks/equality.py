@@ -22,11 +22,11 @@ VOCABULARIES = "transform_fn/assets"
 
 def examples_apart(one: str, other: str) -> int:
     """How many rows one Examples artifact has that the other has not, each row as often as it is there."""
-    found = 0
+    rows = 0
     for split in splits(one) | splits(other):
         first, second = _digests(one, split), _digests(other, split)
-        found += sum((first - second).values()) + sum((second - first).values())
-    return found
+        rows += sum((first - second).values()) + sum((second - first).values())
+    return rows
 
 
 def splits(uri: str) -> set[str]:
@@ -73,14 +73,14 @@ def _batches(uri: str, split: str) -> Iterator[Any]:
 
 
 def _statistics(uri: str, split: str) -> Message:
-    found: Message = statistics_pb2.DatasetFeatureStatisticsList()
-    found.ParseFromString(Path(uri, split, "FeatureStats.pb").read_bytes())
+    statistics: Message = statistics_pb2.DatasetFeatureStatisticsList()
+    statistics.ParseFromString(Path(uri, split, "FeatureStats.pb").read_bytes())
     # TFDV lists the features in the order in which workers came to them.
-    for dataset in found.datasets:
+    for dataset in statistics.datasets:
         ordered = sorted(dataset.features, key=lambda feature: tuple(feature.path.step))
         del dataset.features[:]
         dataset.features.extend(ordered)
-    return found
+    return statistics
 
 
 def _message_apart(one: Message, other: Message) -> float:
@@ -118,27 +118,27 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 def _files_apart(one: str, other: str, split: str) -> float:
     decoder = ExamplesToRecordBatchDecoder()
-    found = 0.0
+    apart = 0.0
     first, second = _batches(one, split), _batches(other, split)
     for batch in first:
         matching = next(second, None)
         if matching is None or len(matching) != len(batch):
             return math.inf
-        found = max(found, _rows_apart(decoder.DecodeBatch(batch.tolist()), decoder.DecodeBatch(matching.tolist())))
-    return math.inf if next(second, None) is not None else found
+        apart = max(apart, _rows_apart(decoder.DecodeBatch(batch.tolist()), decoder.DecodeBatch(matching.tolist())))
+    return math.inf if next(second, None) is not None else apart
 
 
 def _rows_apart(one: Any, other: Any) -> float:
     if set(one.schema.names) != set(other.schema.names):
         return math.inf
-    found = 0.0
+    apart = 0.0
     for name in one.schema.names:
         first, second = one.column(one.schema.names.index(name)), other.column(other.schema.names.index(name))
         if first.type != second.type or not first.offsets.equals(second.offsets):
             return math.inf
         values = [column.flatten().to_numpy(zero_copy_only=False) for column in (first, second)]
-        found = max(found, _arrays_apart(*values))
-    return found
+        apart = max(apart, _arrays_apart(*values))
+    return apart
 
 
 def _arrays_apart(one: Any, other: Any) -> float:

@@ -10,20 +10,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from rich.console import Console
 
-from benchmarks import children, equality, millrace
-from benchmarks.command import command
-from benchmarks.report import Figure
-from components.example_gen.files import resolve
+from benchmarks import equality, millrace
+from benchmarks.command import Bench, Figure, command
 from flink.cluster import Cluster
-from pipeline import recipe
-from pipeline.nodes import BEAM_NODES
-from pipeline.recipe import PROJECT_ROOT
+from pipeline.plan.nodes import BEAM_NODES
+from pipeline.plan.project import ENGINE
 
 FEW, MANY = 20, 200
 TOLERANCE = 1e-6
@@ -37,54 +32,44 @@ PROCESS_WORKERS = (
 )
 
 
-@dataclass(frozen=True)
-class Bench:
-    """What each benchmark is given: a folder of its own, and where to tell how far it is."""
-
-    folder: Path
-    console: Console
+class FlinkBench(Bench):
+    """One run of the benchmarks; a cluster is started for each."""
 
     def data(self, times: int) -> str:
         """The taxi rows so many times, as a `--set`."""
         path = self.folder / f"taxi-{times}.csv"
         if not path.exists():
-            settings = recipe.load(millrace.RECIPE).settings.data
-            header, rows = resolve(settings, PROJECT_ROOT).files[0].read_bytes().split(b"\n", 1)
-            with path.open("wb") as file:
-                file.write(header + b"\n")
-                for _ in range(times):
-                    file.write(rows)
+            millrace.write_taxi_rows(path, times)
         return f"data.path={path}"
 
     def environment(self, name: str, *options: str) -> Path:
         """An environment whose data work runs on Flink."""
         path = millrace.write_environment(self.folder / name)
         settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-        delivered = yaml.safe_load((PROJECT_ROOT / "environments" / "flink.yaml").read_text(encoding="utf-8"))
+        delivered = yaml.safe_load((ENGINE / "environments" / "flink.yaml").read_text(encoding="utf-8"))
         settings["beam"] = delivered["beam"] | {"options": list(options)}
         on_flink = path.with_name("flink.yaml")
         on_flink.write_text(yaml.safe_dump(settings), encoding="utf-8")
         return on_flink
 
-    def run(self, name: str, environment: Path, *arguments: str) -> children.Timed:
+    def run(self, name: str, environment: Path, data: str, *options: str) -> None:
         """`millrace run taxi`; bars are not what is measured."""
-        self.console.print(f"Running {name}", style="dim")
-        line = ["-m", "pipeline.cli", "run", millrace.RECIPE, "--env", str(environment), *arguments]
-        return children.run(name, line, self.folder, allowed=(0, millrace.EXIT_NOT_GOOD_ENOUGH))
+        self.say(f"Running {name}")
+        millrace.run(name, environment, self.folder, data, bars=False, options=options)
 
 
-def measure_equality(bench: Bench) -> list[Figure]:
+def measure_equality(bench: FlinkBench) -> list[Figure]:
     """Everything that Flink makes of the rows, against what memory makes of them."""
-    on_flink, data = bench.environment("equality"), ("--set", bench.data(FEW))
+    on_flink, data = bench.environment("equality"), bench.data(FEW)
     in_memory = on_flink.with_name("environment.yaml")
     folder = on_flink.parent
     with cluster():
-        bench.run("on-flink", on_flink, *data)
+        bench.run("on-flink", on_flink, data)
     made, seconds = _outputs(folder), _seconds(folder)
     # The very model that was evaluated there; then the data work again from the start.
-    bench.run("evaluator-in-memory", in_memory, *data, "--force", "--from", "Evaluator", "--to", "Evaluator")
+    bench.run("evaluator-in-memory", in_memory, data, "--force", "--from", "Evaluator", "--to", "Evaluator")
     evaluation, of_memory = _output(folder, "Evaluator", "evaluation"), _seconds(folder)
-    bench.run("in-memory", in_memory, *data, "--force", "--to", "Transform")
+    bench.run("in-memory", in_memory, data, "--force", "--to", "Transform")
     again, of_memory = _outputs(folder), of_memory | _seconds(folder)
     apart = {
         "statistics": equality.statistics_apart(made["statistics"], again["statistics"]),
@@ -108,7 +93,7 @@ def measure_equality(bench: Bench) -> list[Figure]:
     ]
 
 
-def measure_memory(bench: Bench) -> list[Figure]:
+def measure_memory(bench: FlinkBench) -> list[Figure]:
     """The most memory that a worker of Beam's takes, each in a process of its own, for ten times the rows."""
     # Beam starts a worker by the name of its program.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -116,7 +101,7 @@ def measure_memory(bench: Bench) -> list[Figure]:
     for times in (FEW, MANY):
         environment = bench.environment(f"memory-{times}", *PROCESS_WORKERS)
         with cluster(), _watched() as peak:
-            bench.run(f"on-flink-{times}", environment, "--set", bench.data(times), "--to", "Transform")
+            bench.run(f"on-flink-{times}", environment, bench.data(times), "--to", "Transform")
         peaks[times] = max(peak.values(), default=0) / 2**20
     return [
         *(Figure(f"peak memory of a worker, x {times}", peaks[times], unit=" MiB", digits=0) for times in peaks),
@@ -139,7 +124,7 @@ def cluster() -> Iterator[None]:
 @contextmanager
 def _watched() -> Iterator[dict[int, int]]:
     """The peak resident bytes of each of Beam's worker processes that live meanwhile, by process id."""
-    found: dict[int, int] = {}
+    peaks: dict[int, int] = {}
     ended = threading.Event()
 
     def watch() -> None:
@@ -147,14 +132,14 @@ def _watched() -> Iterator[dict[int, int]]:
             for process in Path("/proc").glob("[0-9]*"):
                 try:
                     if WORKER in (process / "cmdline").read_text(errors="replace"):
-                        found[int(process.name)] = _peak(process)
+                        peaks[int(process.name)] = _peak(process)
                 except (FileNotFoundError, ProcessLookupError, PermissionError):
                     continue
 
     thread = threading.Thread(target=watch)
     thread.start()
     try:
-        yield found
+        yield peaks
     finally:
         ended.set()
         thread.join()
@@ -188,7 +173,7 @@ def _seconds(folder: Path) -> dict[str, float]:
 main = command(
     f"Flink with two TaskManagers, taxi x {FEW}",
     "Compare data work on Flink with the same work in memory.",
-    lambda folder, _rounds, console: Bench(folder, console),
+    FlinkBench,
     {"equality": measure_equality, "memory": measure_memory},
 )
 

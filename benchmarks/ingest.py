@@ -1,6 +1,4 @@
-"""Measures our ExampleGen against TFX's CsvExampleGen.
-
-    python benchmarks/ingest.py            # about four minutes on two cores
+"""Measures our ExampleGen against TFX's CsvExampleGen: `python -m benchmarks.ingest`; some four minutes on two cores.
 
 The data are the Chicago taxi trips that come with TFX, repeated 20 times (300,040 rows). Each executor runs in a
 process of its own, in memory; imports do not count. Prints the seconds of each, their ratio, whether both wrote equal
@@ -12,33 +10,33 @@ from __future__ import annotations
 import hashlib
 import json
 import resource
-import subprocess
 import sys
-import tempfile
 import time
-import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-TAXI = "package:tfx/examples/chicago_taxi_pipeline/data/simple/data.csv"
+from rich.console import Console
+
+from benchmarks import children, command, millrace
+
 SPEED_BAR, MEMORY_BAR = 20.0, 1.3
-_DIGEST_BITS = 256
+DIGEST_BITS = 256
 
 
 def main() -> None:
     """Runs every measurement in a child process, prints the table, and exits with 1 if a bar is missed."""
-    with tempfile.TemporaryDirectory() as folder:
-        small, large = Path(folder, "small"), Path(folder, "large")
-        _write_taxi(small, repeats=20)
-        _write_taxi(large, repeats=200)
-        stock = _in_child("stock", small, Path(folder, "stock"))
-        ours = _in_child("ours", small, Path(folder, "ours"))
-        ours_large = _in_child("ours-large", large, Path(folder, "ours-large"))
+    with command.temporary_folder(Console()) as folder:
+        for name, times in (("small", 20), ("large", 200)):
+            Path(folder, name).mkdir()
+            millrace.write_taxi_rows(folder / name / "data.csv", times)
+        stock = _in_child(folder, "stock", "small", digest=True)
+        ours = _in_child(folder, "ours", "small", digest=True)
+        # Nothing to compare with: stock takes minutes and gigabytes.
+        ours_large = _in_child(folder, "ours", "large", digest=False)
     ratio, growth = stock["seconds"] / ours["seconds"], ours_large["peak_mib"] / ours["peak_mib"]
-    print(f"CsvExampleGen  {stock['rows']:>9,} rows  {stock['seconds']:7.2f} s  {stock['peak_mib']:6.0f} MiB")
-    for result in (ours, ours_large):
-        print(f"ours           {result['rows']:>9,} rows  {result['seconds']:7.2f} s  {result['peak_mib']:6.0f} MiB")
+    for name, result in (("CsvExampleGen", stock), ("ours", ours), ("ours", ours_large)):
+        print(f"{name:<13}  {result['rows']:>9,} rows  {result['seconds']:7.2f} s  {result['peak_mib']:6.0f} MiB")
     print(f"times as fast: {ratio:.1f} (bar: {SPEED_BAR:.0f})")
     equal = stock["digests"] == ours["digests"]
     print(f"same Examples in the same splits: {'yes' if equal else 'NO'}")
@@ -47,48 +45,37 @@ def main() -> None:
         sys.exit("A bar is missed.")
 
 
-def _write_taxi(folder: Path, repeats: int) -> None:
-    sys.path.insert(0, str(ROOT))
-    from components.example_gen.files import resolve
-    from components.example_gen.settings import DataSettings
-
-    header, rows = resolve(DataSettings(path=TAXI), ".").files[0].read_bytes().split(b"\n", 1)
-    folder.mkdir()
-    with Path(folder, "data.csv").open("wb") as file:
-        file.write(header + b"\n")
-        for _ in range(repeats):
-            file.write(rows)
+def _in_child(folder: Path, which: str, data: str, digest: bool) -> dict[str, Any]:
+    given = {"which": which, "data": str(folder / data), "output": str(folder / f"{which}-{data}"), "digest": digest}
+    return dict(children.call_in_child("benchmarks.ingest:measure", given, folder / "children"))
 
 
-def _in_child(which: str, data: Path, output: Path) -> dict[str, Any]:
-    command = [sys.executable, __file__, which, str(data), str(output)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+def measure(which: str, data: str, output: str, digest: bool) -> dict[str, Any]:
+    """Runs an executor in this process.
 
+    Args:
+        which: `stock` or `ours`.
+        data: The folder of the CSV.
+        output: Where the Examples go.
+        digest: Whether the Examples are digested; if not, our executor says how many there are.
 
-def _child(which: str, data: Path, output: Path) -> None:
-    sys.path.insert(0, str(ROOT))
-    warnings.simplefilter("ignore")
-    examples, run = (_stock if which == "stock" else _ours)(data, output)
+    Returns:
+        `seconds`, `peak_mib`, `rows`, and `digests` by split.
+    """
+    examples, run = (_stock if which == "stock" else _ours)(Path(data), Path(output))
     start = time.perf_counter()
     run()
     seconds = time.perf_counter() - start
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    if which == "ours-large":  # Nothing to compare with: stock takes minutes and gigabytes.
-        rows = examples.get_int_custom_property("num_rows")
-        digests: dict[str, int] = {}
-    else:
-        rows, digests = _digests(examples)
-    print(json.dumps({"seconds": seconds, "peak_mib": peak_mib, "rows": rows, "digests": digests}))
+    rows, digests = _digests(examples) if digest else (examples.get_int_custom_property("num_rows"), {})
+    return {"seconds": seconds, "peak_mib": peak_mib, "rows": rows, "digests": digests}
 
 
-def _ours(data: Path, output: Path) -> tuple[Any, Any]:
-    import components  # noqa: F401, I001  # settles the environment before TensorFlow loads
-    from components.example_gen.artifacts import RejectedRows
-    from components.example_gen.executor import Executor
-    from components.example_gen.settings import DataSettings
+def _ours(data: Path, output: Path) -> tuple[Any, Callable[[], Any]]:
     from tfx.types import standard_artifacts
+
+    from components.example_gen.component import Executor, RejectedRows
+    from components.example_gen.settings import DataSettings
 
     examples, rejected = standard_artifacts.Examples(), RejectedRows()
     examples.uri, rejected.uri = str(output / "examples"), str(output / "rejected")
@@ -99,7 +86,7 @@ def _ours(data: Path, output: Path) -> tuple[Any, Any]:
     return examples, lambda: Executor().Do({}, outputs, properties)
 
 
-def _stock(data: Path, output: Path) -> tuple[Any, Any]:
+def _stock(data: Path, output: Path) -> tuple[Any, Callable[[], Any]]:
     from tfx.components.example_gen import utils
     from tfx.components.example_gen.csv_example_gen.executor import Executor
     from tfx.proto import example_gen_pb2
@@ -131,12 +118,9 @@ def _digests(examples: Any) -> tuple[int, dict[str, int]]:
             canonical = tf.train.Example.FromString(record).SerializeToString(deterministic=True)
             digests[split] += int.from_bytes(hashlib.sha256(canonical).digest(), "big")
             rows += 1
-        digests[split] %= 2**_DIGEST_BITS
+        digests[split] %= 2**DIGEST_BITS
     return rows, digests
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        _child(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
-    else:
-        main()
+    main()

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from benchmarks import children
+from components.example_gen.files import resolve
+from contracts.evaluation import Summary
 from metadata.store import ArtifactRecord, NodeRun, Store
-from pipeline import outcome
+from pipeline.plan import recipe as recipes
+from pipeline.plan.project import ENGINE
+from pipeline.run import run_summary
 
 RECIPE = "taxi"
 EXIT_NOT_GOOD_ENOUGH = 3
+CLI = ("-m", "pipeline.cli")
+"""By module, so that this checkout is measured, wherever the installed `millrace` may point."""
+
+
+def write_taxi_rows(path: Path, times: int) -> None:
+    """Writes the taxi recipe's CSV, its rows so many times."""
+    [taxi] = resolve(recipes.load(RECIPE).settings.data, ENGINE).files
+    header, rows = taxi.read_bytes().split(b"\n", 1)
+    with path.open("wb") as file:
+        file.write(header + b"\n")
+        for _ in range(times):
+            file.write(rows)
 
 
 def write_environment(folder: Path) -> Path:
@@ -37,6 +53,7 @@ def run(
     bars: bool = True,
     recipe: str = RECIPE,
     last_node: str | None = None,
+    options: Sequence[str] = (),
 ) -> children.Timed:
     """Runs `millrace run`.
 
@@ -48,15 +65,15 @@ def run(
         bars: Whether a model that misses the recipe's bars counts as a failure.
         recipe: Which one.
         last_node: Where to end; None runs the whole pipeline.
+        options: Further options of `millrace run`.
 
     Raises:
         ChildError: The run failed.
     """
     sets = [word for override in overrides for word in ("--set", override)]
-    # By module, so that this checkout is timed, wherever the installed `millrace` may point.
     ending = ["--to", last_node] if last_node else []
-    command = ["-m", "pipeline.cli", "run", recipe, "--env", str(environment), *ending, *sets]
-    return children.run(name, command, log_folder, allowed=(0,) if bars else (0, EXIT_NOT_GOOD_ENOUGH))
+    command = [*CLI, "run", recipe, "--env", str(environment), *ending, *sets, *options]
+    return children.run_child(name, command, log_folder, allowed=(0,) if bars else (0, EXIT_NOT_GOOD_ENOUGH))
 
 
 def latest_nodes(folder: Path, recipe: str = RECIPE) -> dict[str, NodeRun]:
@@ -67,16 +84,16 @@ def latest_nodes(folder: Path, recipe: str = RECIPE) -> dict[str, NodeRun]:
 
 def output(folder: Path, recipe: str, node: str, key: str) -> ArtifactRecord:
     """What a node of the latest run of a recipe put out."""
-    [found] = _store(folder).outputs(latest_nodes(folder, recipe)[node].id)[key]
-    return found
+    [artifact] = _store(folder).outputs(latest_nodes(folder, recipe)[node].id)[key]
+    return artifact
 
 
-def evaluation(folder: Path) -> dict[str, Any]:
+def evaluation(folder: Path) -> Summary:
     """The Evaluator's summary of the latest run in a folder."""
-    found = outcome.read(_store(folder), latest_nodes(folder)).evaluation
-    if found is None:
+    summary = run_summary.read_run_summary(_store(folder), latest_nodes(folder)).evaluation
+    if summary is None:
         raise children.ChildError(f"the run in {folder} left no evaluation.")
-    return found
+    return summary
 
 
 def _store(folder: Path) -> Store:

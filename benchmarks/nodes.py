@@ -7,21 +7,19 @@ loaded already when it comes to that node.
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import children, millrace
-from pipeline import nodes, recipe
+from benchmarks import children, command, millrace
+from pipeline.plan import nodes, recipe
 
 RUN = "by-node"
 BAR_SECONDS = 6.0
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings=command.HELP)
 @click.option("--to", "last_node", default=nodes.PUSHER_NODE, show_default=True, help="End here.")
 def main(last_node: str) -> None:
     """Time each node of the taxi recipe as a process of its own against the same node in the local run.
@@ -29,12 +27,8 @@ def main(last_node: str) -> None:
     Exit codes: 0 the bar is met, 1 it is missed or a run failed.
     """
     console = Console()
-    with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
-        try:
-            missed = _measure(Path(name), nodes.find(last_node), console)
-        except children.ChildError as error:
-            console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-            sys.exit(1)
+    with command.temporary_folder(console) as folder:
+        missed = _measure(folder, nodes.find(last_node), console)
     sys.exit(1 if missed else 0)
 
 
@@ -44,11 +38,9 @@ def _measure(folder: Path, last_node: str, console: Console) -> bool:
     console.print("The local run", style="dim")
     whole = millrace.run("local", environments["local"], folder, last_node=last_node)
     local = millrace.latest_nodes(folder / "local")
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("Node", "Local run", "Own process", "More"):
-        table.add_column(heading, justify="left" if heading == "Node" else "right", header_style="dim")
+    table = command.new_table("Node", "Local run", "Own process", "More")
     total, most = 0.0, 0.0
-    order = nodes.of(recipe.load(millrace.RECIPE))
+    order = nodes.names(recipe.load(millrace.RECIPE))
     for node in order[: order.index(last_node) + 1]:
         console.print(node, style="dim")
         alone = _run_node(node, environments[RUN], folder)
@@ -62,8 +54,8 @@ def _measure(folder: Path, last_node: str, console: Console) -> bool:
 
 
 def _run_node(node: str, environment: Path, folder: Path) -> float:
-    command = ["-m", "pipeline.cli", "node", "run", millrace.RECIPE, node, "--run", RUN, "--env", str(environment)]
-    return children.run(node, command, folder).seconds
+    words = [*millrace.CLI, "node", "run", millrace.RECIPE, node, "--run", RUN, "--env", str(environment)]
+    return children.run_child(node, words, folder).seconds
 
 
 if __name__ == "__main__":

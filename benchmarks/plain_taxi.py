@@ -32,7 +32,7 @@ from tfx_bsl.tfxio.tensor_adapter import TensorAdapter, TensorAdapterConfig
 from components.autograph import bypass_libraries
 from components.example_gen import files
 from components.trainer import export, features
-from pipeline import recipe
+from pipeline.plan import project, recipe
 from recipes.taxi import model as taxi_model
 from recipes.taxi.features import preprocessing_fn
 
@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
     """Reads, checks, transforms, trains, evaluates and saves; everything lands in `folder`."""
     bypass_libraries()
     tf_keras.utils.set_random_seed(SETTINGS.trainer.seed)
-    schema = tfdv.load_schema_text(str(recipe.PROJECT_ROOT / "schemas" / "taxi" / "schema.pbtxt"))
+    schema = tfdv.load_schema_text(str(project.ENGINE / "schemas" / "taxi" / "schema.pbtxt"))
     splits = read_splits(schema)
     check(splits, schema, folder)
     adapter = TensorAdapterConfig(splits["train"].schema, representations.InferTensorRepresentationsFromSchema(schema))
@@ -61,7 +61,7 @@ def main(folder: Path) -> None:
 
 def read_splits(schema: schema_pb2.Schema) -> dict[str, pa.RecordBatch]:
     """The CSV's rows at random as `train` (two thirds) and `eval`, a list column a feature, as TFT and TFDV want it."""
-    path = files.resolve(SETTINGS.data, recipe.PROJECT_ROOT).files[0]
+    path = files.resolve(SETTINGS.data, project.ENGINE).files[0]
     types = {feature.name: TYPES[feature.type] for feature in schema.feature}
     options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
     table = pa.csv.read_csv(path, convert_options=options).select(list(types))

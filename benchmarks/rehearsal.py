@@ -16,31 +16,25 @@ from pathlib import Path
 import click
 import yaml
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import children, millrace
+from benchmarks import children, command, millrace
 from metadata.queries import Queries
 from metadata.store import NodeRun
-from pipeline import environment as environments
-from pipeline import stores
+from pipeline.run.workplace import Workplace
 
 RUN = "rehearsed"
 BAR = 2.0
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings=command.HELP)
 def main() -> None:
     """Time the rehearsal of the taxi recipe against its local run.
 
     Exit codes: 0 the bar is met, 1 it is missed or a run failed.
     """
     console = Console()
-    with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
-        try:
-            missed = _measure(Path(name), console)
-        except children.ChildError as error:
-            console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-            sys.exit(1)
+    with command.temporary_folder(console) as folder:
+        missed = _measure(folder, console)
     sys.exit(1 if missed else 0)
 
 
@@ -51,8 +45,8 @@ def _measure(folder: Path, console: Console) -> bool:
     alone = millrace.run("local", local, folder)
     with _on_server(folder) as environment:
         console.print("The rehearsal", style="dim")
-        command = ["-m", "pipeline.cli", "kubeflow", "rehearse", millrace.RECIPE, "--on", str(environment)]
-        rehearsed = children.run("rehearsal", [*command, "--run", RUN], folder)
+        words = [*millrace.CLI, "kubeflow", "rehearse", millrace.RECIPE, "--on", str(environment), "--run", RUN]
+        rehearsed = children.run_child("rehearsal", words, folder)
         _show_nodes(console, millrace.latest_nodes(folder / "local"), _rehearsed(environment))
     ratio = rehearsed.seconds / alone.seconds
     console.print(f"The local run {alone.seconds:.1f} s, the rehearsal {rehearsed.seconds:.1f} s", highlight=False)
@@ -61,16 +55,14 @@ def _measure(folder: Path, console: Console) -> bool:
 
 
 def _rehearsed(environment: Path) -> dict[str, NodeRun]:
-    store = stores.opened(environments.load(str(environment)))
+    store = Workplace.load(str(environment)).open_store()
     if not isinstance(store, Queries):
         raise children.ChildError("the rehearsal left no metadata store.")
     return store.node_runs(millrace.RECIPE, RUN)
 
 
 def _show_nodes(console: Console, local: dict[str, NodeRun], rehearsed: dict[str, NodeRun]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("Node", "Local run", "Rehearsal", "After the one before"):
-        table.add_column(heading, justify="left" if heading == "Node" else "right", header_style="dim")
+    table = command.new_table("Node", "Local run", "Rehearsal", "After the one before")
     ended = None
     for node, record in sorted(rehearsed.items(), key=lambda item: item[1].started):
         wait = "" if ended is None else f"{(record.started - ended) / 1000:.1f} s"

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]
 
-from pipeline import recipe
+from pipeline.plan import recipe
 
 STOCK_LABEL = "tips_xf"
 
@@ -37,13 +37,13 @@ def main(stock: Path, ours: Path, result: Path) -> None:
         name: values(next(iter(model.signatures["serving_default"](examples).values())))
         for name, model in {"stock": stock_model, "ours": our_model}.items()
     }
-    found = {
+    summary = {
         "rows": len(rows),
         "labels_that_differ": int((our_labels != stock_labels).sum()),
         "auc": {name: float(roc_auc_score(our_labels, scored)) for name, scored in scores.items()},
         "auc_by_stock_label": {name: float(roc_auc_score(stock_labels, scored)) for name, scored in scores.items()},
     }
-    result.write_text(json.dumps(found), encoding="utf-8")
+    result.write_text(json.dumps(summary), encoding="utf-8")
 
 
 def eval_rows(example_gen: Path) -> list[bytes]:

@@ -7,7 +7,19 @@ from collections.abc import Iterable
 import ml_metadata as mlmd
 from tfx.dsl.components.common import resolver
 from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import LatestBlessedModelStrategy
-from tfx.types import Artifact
+from tfx.types import Artifact, BaseChannel, Channel
+from tfx.types.standard_artifacts import Model, ModelBlessing, PushedModel
+
+
+def baseline_model(candidate: BaseChannel) -> resolver.Resolver:
+    """The node that looks up the model that `candidate` is compared with; its output is `model`."""
+    return resolver.Resolver(
+        strategy_class=LatestOtherBlessedModelStrategy,
+        candidate=candidate,
+        model=Channel(type=Model),
+        model_blessing=Channel(type=ModelBlessing),
+        pushed_model=Channel(type=PushedModel),
+    )
 
 
 class LatestOtherBlessedModelStrategy(resolver.ResolverStrategy):
@@ -43,18 +55,18 @@ def withdrawn(pushed_models: Iterable[Artifact]) -> set[int]:
     """The ids of the models that a rollback took out of service and that nothing has brought back since.
 
     Args:
-        pushed_models: All pushes and rollbacks; see components/pusher/record.py for their properties.
+        pushed_models: All pushes and rollbacks; see components/pusher/manifest.py for their properties.
     """
     model_of: dict[int, int] = {}
-    found: set[int] = set()
+    taken_out: set[int] = set()
     for artifact in sorted(pushed_models, key=lambda artifact: artifact.id):
         if not artifact.get_int_custom_property("pushed"):
             continue
         model = artifact.get_int_custom_property("current_model_id")
-        found.discard(model)
+        taken_out.discard(model)
         restored = artifact.get_int_custom_property("restored_version")
         if restored:
-            found |= {later for version, later in model_of.items() if version > restored} - {model}
+            taken_out |= {later for version, later in model_of.items() if version > restored} - {model}
         else:
             model_of[int(artifact.get_string_custom_property("pushed_version"))] = model
-    return found
+    return taken_out

@@ -1,6 +1,4 @@
-"""The data gate: anomalies stop the run, with the features, what is wrong with them, and sample values."""
-
-from __future__ import annotations
+"""The data gate: anomalies stop the run, with what is wrong, sample values, and the rows that show it."""
 
 import json
 import logging
@@ -12,20 +10,157 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 from tfx.components.example_validator import executor as example_validator
-from tfx.dsl.components.base import base_component, base_executor, executor_spec
-from tfx.types import Artifact, BaseChannel, Channel, artifact_utils, component_spec, standard_artifacts
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.types import Artifact, artifact_utils, standard_artifacts
 from tfx.types.artifact import Property, PropertyType
-from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
-from components import offending, schemas
-from components.errors import AnomalyError
-from components.examples import split_files
+from components.artifacts import read_schema, split_files
 from components.statistics_gen import decode
+from contracts.data_verdict import DATA_SET, VERDICT_FILE
+from contracts.errors import AnomalyError
 
-VERDICT_FILE = "verdict.json"
+MAX_ROWS = 3
+MAX_VALUES = 10
+LONGEST_TEXT = 200
+
+ABSENCES = frozenset(
+    {
+        anomalies_pb2.AnomalyInfo.FEATURE_TYPE_LOW_FRACTION_PRESENT,
+        anomalies_pb2.AnomalyInfo.FEATURE_TYPE_LOW_NUMBER_PRESENT,
+        anomalies_pb2.AnomalyInfo.FEATURE_TYPE_NOT_PRESENT,
+    }
+)
+"""The reasons for which the rows without a value are at fault."""
+
+
+def outside_domain(values: pa.Array, feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> pa.BooleanArray | None:
+    """Which values are outside the feature's domain; None where it has no string, int or float domain for them.
+
+    Args:
+        values: The values of all rows, one after the other.
+        feature: The schema's feature.
+        schema: Holds the string domains that features share.
+    """
+    is_text = pa.types.is_large_binary(values.type) or pa.types.is_binary(values.type)
+    allowed = _string_domain(feature, schema)
+    if allowed is not None:
+        words = pa.array([value.encode() for value in allowed], values.type) if is_text else None
+        return None if words is None else pc.invert(pc.is_in(values, value_set=words))
+    domain = feature.WhichOneof("domain_info")
+    if is_text or domain not in {"int_domain", "float_domain"}:
+        return None
+    return _outside_range(values, getattr(feature, domain))
+
+
+def quoted_rows(
+    rows: pa.RecordBatch, name: str, info: anomalies_pb2.AnomalyInfo, schema: schema_pb2.Schema
+) -> list[dict[str, Any]]:
+    """Up to three rows in which an anomaly is seen: their places in the split, from 0, and all columns as text.
+
+    Args:
+        rows: Decoded tf.Examples, a list column a feature, null where a row has none.
+        name: The feature's.
+        info: What is wrong with it.
+        schema: What it should be.
+    """
+    if name not in rows.schema.names:
+        return []
+    column = rows.column(rows.schema.get_field_index(name))
+    feature = next((feature for feature in schema.feature if feature.name == name), None)
+    broken = _breaks(column, feature, schema)
+    absent = column.is_null() if {reason.type for reason in info.reason} & ABSENCES else None
+    places = _places(broken, absent)
+    return [
+        {"row": place, "values": {column: _cell_text(values) for column, values in row.items()}}
+        for place, row in zip(places.to_pylist(), rows.take(places).to_pylist(), strict=True)
+    ]
+
+
+def _places(broken: pa.BooleanArray, absent: pa.BooleanArray | None) -> pa.Array:
+    """The first rows of both kinds, ascending: one without a value, or more where there are too few others."""
+    bad = pc.indices_nonzero(broken)
+    if absent is None:
+        return bad[:MAX_ROWS]
+    empty = pc.indices_nonzero(absent)
+    chosen = pa.concat_arrays([bad[: MAX_ROWS - min(1, len(empty))], empty])[:MAX_ROWS]
+    return chosen.take(pc.array_sort_indices(chosen))
+
+
+def _breaks(column: pa.Array, feature: schema_pb2.Feature | None, schema: schema_pb2.Schema) -> pa.Array:
+    """Which rows have values that the schema does not allow; those without values have none."""
+    present = column.is_valid()
+    if pa.types.is_null(column.type) or feature is None or not _fits(column.type.value_type, feature):
+        return present
+    broken = pc.and_(present, _miscounted(column, feature))
+    outside = outside_domain(column.flatten(), feature, schema)
+    if outside is None:
+        return broken
+    parents = pc.list_parent_indices(column).filter(outside)
+    return pc.or_(broken, pc.is_in(pa.array(range(len(column)), parents.type), value_set=parents))
+
+
+def _fits(values: pa.DataType, feature: schema_pb2.Feature) -> bool:
+    kinds = {
+        schema_pb2.BYTES: pa.types.is_large_binary(values) or pa.types.is_binary(values),
+        schema_pb2.INT: pa.types.is_integer(values),
+        schema_pb2.FLOAT: pa.types.is_floating(values),
+    }
+    return bool(kinds.get(feature.type, True))
+
+
+def _miscounted(column: pa.Array, feature: schema_pb2.Feature) -> pa.Array:
+    counts = pc.list_value_length(column).fill_null(0)
+    low, high = 0, None
+    if feature.HasField("value_count"):
+        low, high = feature.value_count.min, feature.value_count.max or None
+    elif feature.HasField("shape"):
+        size = 1
+        for dim in feature.shape.dim:
+            size *= dim.size
+        low, high = size, size
+    few = pc.less(counts, low)
+    return few if high is None else pc.or_(few, pc.greater(counts, high))
+
+
+def _outside_range(values: pa.Array, domain: Any) -> pa.BooleanArray:
+    outside = pa.array([False] * len(values), pa.bool_())
+    if domain.HasField("min"):
+        outside = pc.or_(outside, pc.less(values, domain.min))
+    if domain.HasField("max"):
+        outside = pc.or_(outside, pc.greater(values, domain.max))
+    return outside
+
+
+def _string_domain(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> list[str] | None:
+    if feature.HasField("string_domain"):
+        return list(feature.string_domain.value)
+    shared = {domain.name: list(domain.value) for domain in schema.string_domain}
+    return shared.get(feature.domain) if feature.domain else None
+
+
+def _cell_text(values: list[Any] | None) -> str | None:
+    """The values of a cell as text: bytes that are text as text, others by their size."""
+    if values is None:
+        return None
+    rest = len(values) - MAX_VALUES
+    texts = [_value_text(value) for value in values[:MAX_VALUES]]
+    return ", ".join([*texts, f"and {rest:,} more"] if rest > 0 else texts)
+
+
+def _value_text(value: Any) -> str:
+    if not isinstance(value, bytes):
+        return f"{value:.9g}" if isinstance(value, float) else str(value)
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"{len(value):,} bytes"
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+
+
 MAX_SAMPLES = 3
 MAX_QUOTED = 20
-"""Of so many anomalies of a split rows are quoted."""
+"""At most so many anomalies of a split are shown with rows."""
 
 
 class GateVerdict(Artifact):
@@ -39,61 +174,40 @@ class GateVerdict(Artifact):
     PROPERTIES = {"num_anomalies": Property(type=PropertyType.INT)}  # noqa: RUF012 (TFX reads a plain dict)
 
 
-class DataGateSpec(component_spec.ComponentSpec):
-    """Inputs, outputs and parameters of the data gate."""
+@component
+def DataGate(  # noqa: N802  # TFX's form of a component
+    anomalies: InputArtifact[standard_artifacts.ExampleAnomalies],
+    examples: InputArtifact[standard_artifacts.Examples],
+    schema: InputArtifact[standard_artifacts.Schema],
+    verdict: OutputArtifact[GateVerdict],
+    on_anomaly: Parameter[str],
+) -> None:
+    """Stops the run when ExampleValidator found anomalies, if the recipe says `on_anomaly: stop`.
 
-    PARAMETERS = {"on_anomaly": component_spec.ExecutionParameter(type=str)}  # noqa: RUF012
-    INPUTS = {  # noqa: RUF012
-        "anomalies": component_spec.ChannelParameter(type=standard_artifacts.ExampleAnomalies),
-        "examples": component_spec.ChannelParameter(type=standard_artifacts.Examples),
-        "schema": component_spec.ChannelParameter(type=standard_artifacts.Schema),
-    }
-    OUTPUTS = {"verdict": component_spec.ChannelParameter(type=GateVerdict)}  # noqa: RUF012
+    Args:
+        anomalies: ExampleValidator's.
+        examples: Raw Examples with the same splits.
+        schema: What they should look like.
+        verdict: What the gate saw.
+        on_anomaly: `stop` or `warn`.
 
-
-class Executor(base_executor.BaseExecutor):
-    """Raises when a split has anomalies and the recipe says `on_anomaly: stop`."""
-
-    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
-        """Writes the verdict.
-
-        Raises:
-          AnomalyError: There are anomalies and they must stop the run; the message lists them all.
-        """
-        schema = schemas.read(input_dict["schema"])
-        findings = list(_findings(input_dict, schema))
-        verdict = artifact_utils.get_single_instance(output_dict["verdict"])
-        verdict.num_anomalies = len(findings)
-        Path(verdict.uri, VERDICT_FILE).write_text(json.dumps(findings, indent=2), encoding="utf-8")
-        if not findings:
-            return
-        message = describe(findings)
-        if exec_properties["on_anomaly"] == "stop":
-            raise AnomalyError(
-                message,
-                "Mend the data, or, if the data are right, the schema under schemas/; "
-                "`--set gate.on_anomaly=warn` lets this run go on.",
-                findings,
-            )
-        logging.warning(message)
-
-
-class DataGate(base_component.BaseComponent):
-    """Stops the run when ExampleValidator found anomalies."""
-
-    SPEC_CLASS = DataGateSpec
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(self, anomalies: BaseChannel, examples: BaseChannel, schema: BaseChannel, on_anomaly: str) -> None:
-        super().__init__(
-            DataGateSpec(
-                anomalies=anomalies,
-                examples=examples,
-                schema=schema,
-                on_anomaly=on_anomaly,
-                verdict=Channel(type=GateVerdict),
-            )
+    Raises:
+        AnomalyError: There are anomalies and they must stop the run; the message lists them all.
+    """
+    findings = list(_findings(anomalies, examples, read_schema(schema)))
+    verdict.num_anomalies = len(findings)
+    Path(verdict.uri, VERDICT_FILE).write_text(json.dumps(findings, indent=2), encoding="utf-8")
+    if not findings:
+        return
+    message = describe(findings)
+    if on_anomaly == "stop":
+        raise AnomalyError(
+            message,
+            "Mend the data, or, if the data are right, the schema under schemas/; "
+            "`--set gate.on_anomaly=warn` lets this run go on.",
+            findings,
         )
+    logging.warning(message)
 
 
 def describe(findings: list[dict[str, Any]]) -> str:
@@ -106,23 +220,21 @@ def describe(findings: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _findings(input_dict: dict[str, list[Artifact]], schema: schema_pb2.Schema) -> Iterator[dict[str, Any]]:
-    anomalies_artifact = artifact_utils.get_single_instance(input_dict["anomalies"])
-    examples = artifact_utils.get_single_instance(input_dict["examples"])
-    for split in artifact_utils.decode_split_names(anomalies_artifact.split_names):
-        folder = artifact_utils.get_split_uri([anomalies_artifact], split)
+def _findings(validated: Artifact, examples: Artifact, schema: schema_pb2.Schema) -> Iterator[dict[str, Any]]:
+    for split in artifact_utils.decode_split_names(validated.split_names):
+        folder = artifact_utils.get_split_uri([validated], split)
         anomalies = anomalies_pb2.Anomalies()
         anomalies.ParseFromString(Path(folder, example_validator.DEFAULT_FILE_NAME).read_bytes())
         if anomalies.HasField("dataset_anomaly_info"):
             info = anomalies.dataset_anomaly_info
-            yield _finding(split, "the data set", info, [], [])
+            yield _finding(split, DATA_SET, info, [], [])
         if not anomalies.anomaly_info:
             continue
         rows = decode(split_files(examples, split))
         domains = {feature.name: feature for feature in schema.feature}
         for index, (name, info) in enumerate(sorted(anomalies.anomaly_info.items())):
             samples = offending_values(rows, domains[name], schema) if name in domains else []
-            quoted = offending.quoted_rows(rows, name, info, schema) if index < MAX_QUOTED else []
+            quoted = quoted_rows(rows, name, info, schema) if index < MAX_QUOTED else []
             yield _finding(split, name, info, samples, quoted)
 
 
@@ -136,9 +248,9 @@ def offending_values(rows: pa.RecordBatch, feature: schema_pb2.Feature, schema: 
     """Up to three distinct values of a column outside the feature's domain, each with how many rows hold it.
 
     Args:
-      rows: Decoded tf.Examples, a list column a feature.
-      feature: The schema's feature; only string, int and float domains can be broken by single values.
-      schema: Holds the string domains that features share.
+        rows: Decoded tf.Examples, a list column a feature.
+        feature: The schema's feature; only string, int and float domains can be broken by single values.
+        schema: Holds the string domains that features share.
     """
     if feature.name not in rows.schema.names:
         return []
@@ -146,16 +258,16 @@ def offending_values(rows: pa.RecordBatch, feature: schema_pb2.Feature, schema: 
     if pa.types.is_null(column.type):
         return []
     values = column.flatten()
-    outside = offending.outside_domain(values, feature, schema)
+    outside = outside_domain(values, feature, schema)
     if outside is None:
         return []
     counts = sorted(pc.value_counts(values.filter(outside)).to_pylist(), key=lambda entry: -entry["counts"])
-    return [f"{_shown(entry['values'])} in {_rows(entry['counts'])}" for entry in counts[:MAX_SAMPLES]]
+    return [f"{_sample_text(entry['values'])} in {_count_rows(entry['counts'])}" for entry in counts[:MAX_SAMPLES]]
 
 
-def _rows(count: int) -> str:
+def _count_rows(count: int) -> str:
     return f"{count} row" if count == 1 else f"{count} rows"
 
 
-def _shown(value: Any) -> str:
+def _sample_text(value: Any) -> str:
     return repr(value.decode("utf-8", "replace")) if isinstance(value, bytes) else f"{value:g}"

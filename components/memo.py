@@ -1,14 +1,16 @@
-"""What was computed from files, remembered between runs."""
+"""What was computed from files, remembered between runs: digests of input files, what source files import."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from contracts import atomic
 
 SETTLED_NS = 10**9
 
@@ -27,7 +29,7 @@ class FileMemo:
     def __init__(self, path: Path | None, origin: str = "") -> None:
         self._path = path
         self._origin = origin
-        self._known = _read(path, origin) if path else {}
+        self._known = _read_memo(path, origin) if path else {}
         self._seen: dict[str, Any] = {}
         # Resolving costs many times what the stat does, and files share folders.
         self._folders: dict[str, str] = {}
@@ -51,10 +53,7 @@ class FileMemo:
         kept = {key: value for key, value in self._known.items() if _path_of(key) not in paths}
         self._known = kept | self._seen
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # No process id: those of two containers that share the folder may be the same.
-        partial = self._path.with_name(f"{self._path.name}.{uuid.uuid4().hex}")
-        partial.write_text(json.dumps({"origin": self._origin, "values": self._known}, indent=0), encoding="utf-8")
-        partial.replace(self._path)
+        atomic.write_text(self._path, json.dumps({"origin": self._origin, "values": self._known}, indent=0))
 
     def _real(self, file: Path) -> str:
         parent, name = os.path.split(file)
@@ -67,7 +66,7 @@ def _path_of(key: str) -> str:
     return key.rsplit("|", 3)[0]
 
 
-def _read(path: Path, origin: str) -> dict[str, Any]:
+def _read_memo(path: Path, origin: str) -> dict[str, Any]:
     try:
         memo = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):  # A memo that cannot be read is only slower.
@@ -76,3 +75,25 @@ def _read(path: Path, origin: str) -> dict[str, Any]:
         return {}
     values: dict[str, Any] = memo["values"]
     return values
+
+
+def content_digests(files: Iterable[Path], memo_path: Path | None = None) -> dict[Path, str]:
+    """Returns the SHA-256 of each file's contents in hexadecimals, in the order of the files.
+
+    Args:
+        files: The files; of an image folder, tens of thousands.
+        memo_path: Where digests are remembered: see `FileMemo`.
+    """
+    memo = FileMemo(memo_path)
+    digests = {file: memo.of(file, file_digest) for file in files}
+    memo.save()
+    return digests
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file's contents, in hexadecimals."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -30,11 +30,10 @@ from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
 from tfx_bsl.tfxio import tf_example_record
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
-from components import schemas
+from components.artifacts import read_schema, split_files, split_pattern
 from components.autograph import bypass_libraries
-from components.errors import SettingsError
-from components.examples import split_files, split_pattern
 from components.statistics_gen import read_serialized
+from contracts.errors import SettingsError
 
 BATCH_ROWS = 65_536
 """Rows a record batch at most: large enough that per-batch costs vanish."""
@@ -53,14 +52,14 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """Writes `transform_graph` (a TFTransformOutput) and `transformed_examples` (a gzip TFRecord a source file).
 
         Raises:
-          SettingsError: The recipe has `transform.params`, but its `preprocessing_fn` takes none.
-          Whatever the recipe's `preprocessing_fn` raises.
+            SettingsError: The recipe has `transform.params`, but its `preprocessing_fn` takes none.
+            Whatever the recipe's `preprocessing_fn` raises.
         """
         bypass_libraries()
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         transformed = artifact_utils.get_single_instance(output_dict["transformed_examples"])
         graph_path = artifact_utils.get_single_uri(output_dict["transform_graph"])
-        schema = schemas.read(input_dict["schema"])
+        schema = read_schema(artifact_utils.get_single_instance(input_dict["schema"]))
 
         self._analyze(_preprocessing_fn(exec_properties), schema, examples, graph_path)
         transformed.split_names = examples.split_names

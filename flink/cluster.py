@@ -9,26 +9,127 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import socket
+import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
-from components.errors import MillraceError
-from flink import jars
-from flink.commands import HOST, JOB_MANAGER, JOB_SERVER, TEMPORARY, Commands, Ports
-from flink.processes import Process
-from flink.sizes import LEAST_MEGABYTES, memory, sizes
+from contracts.errors import MillraceError
+from flink import commands
+from flink.commands import (
+    HOST,
+    JOB_MANAGER,
+    JOB_SERVER,
+    LEAST_MEGABYTES,
+    TEMPORARY,
+    Commands,
+    Ports,
+    machine_megabytes,
+    process_sizes,
+)
+from pipeline.plan import project
 
-FOLDER = Path(__file__).resolve().parent.parent / ".flink"
+SHOWN_LINES = 8
+PROCESS_POLL_SECONDS = 0.1
+GRACE_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of the cluster.
+
+    Attributes:
+        name: What it is called here; its log is `NAME.log`.
+        folder: Of its log and of the file with its id.
+    """
+
+    name: str
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        """What it prints."""
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.folder / f"{self.name}.pid"
+
+    def start(self, command: Sequence[str]) -> None:
+        """Starts Java with these arguments; its log begins anew."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.log.open("wb") as log:
+            process = subprocess.Popen(
+                [command[0], self._mark, *command[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._pid_file.write_text(str(process.pid), encoding="ascii")
+        # For a moment a new process has no command line yet.
+        while self.pid() is None and process.poll() is None:
+            time.sleep(PROCESS_POLL_SECONDS)
+
+    @property
+    def _mark(self) -> str:
+        """A property of the Java machine that tells it from any process that got the same id later."""
+        return f"-Dmillrace.process={self.folder.absolute()}/{self.name}"
+
+    def pid(self) -> int | None:
+        """Its id while it runs."""
+        if not self._pid_file.exists():
+            return None
+        pid = int(self._pid_file.read_text(encoding="ascii"))
+        return pid if self._mark in _command_line(pid) else None
+
+    def stop(self) -> bool:
+        """Ends it, by force where it does not end soon; whether it ran."""
+        pid = self.pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGTERM)
+            deadline = time.monotonic() + GRACE_SECONDS
+            while self.pid() is not None:
+                if time.monotonic() > deadline:
+                    os.kill(pid, signal.SIGKILL)
+                time.sleep(PROCESS_POLL_SECONDS)
+        self._pid_file.unlink(missing_ok=True)
+        return pid is not None
+
+    def last_lines(self) -> str:
+        """The end of its log."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
+        return "\n".join(f"  {line[:300]}" for line in lines[-SHOWN_LINES:]) or "  (it printed nothing)"
+
+
+def _command_line(pid: int) -> str:
+    """A process's command line; empty where there is no such process, or one that has ended."""
+    listed = Path(f"/proc/{pid}/cmdline")
+    if Path("/proc/self/cmdline").exists():
+        try:
+            return listed.read_bytes().decode("utf-8", "replace")
+        except (FileNotFoundError, ProcessLookupError):
+            return ""
+    shown = subprocess.run(["ps", "-ww", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=False)
+    return shown.stdout
+
+
 POLL_SECONDS = 0.25
 START_SECONDS = 120.0
+
+
+def default_folder() -> Path:
+    """The folder of a cluster, in the project's."""
+    return project.root() / ".flink"
 
 
 @dataclass(frozen=True)
@@ -42,10 +143,10 @@ class Cluster:
         jars: The folder of what Maven brings.
     """
 
-    folder: Path = FOLDER
+    folder: Path = field(default_factory=default_folder)
     ports: Ports = field(default_factory=Ports)
     task_managers: int = 2
-    jars: Path = FOLDER / "jars"
+    jars: Path = field(default_factory=lambda: default_folder() / "jars")
 
     @property
     def slots(self) -> int:
@@ -64,18 +165,20 @@ class Cluster:
         Raises:
             MillraceError: Java or Maven is missing, a port is taken, a process died or came not to its work in time.
         """
-        path = jars.java()
+        path = commands.find_java()
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             missing = [process for process in self.processes if process.pid() is None]
             if missing:
-                jars.fetch(self.jars)
+                commands.fetch_jars(self.jars)
                 self._check_ports({process.name for process in missing})
-                commands = Commands(path, self.folder, self.jars, self.ports, self.slots, sizes(_enough_memory()))
-                commands.write_configuration()
+                starting = Commands(
+                    path, self.folder, self.jars, self.ports, self.slots, process_sizes(_enough_memory())
+                )
+                starting.write_configuration()
                 for process in missing:
-                    process.start(commands.of(process.name))
+                    process.start(starting.command(process.name))
             try:
                 self._wait()
             except MillraceError:
@@ -150,13 +253,13 @@ def _answers(port: int) -> bool:
 
 
 def _enough_memory() -> int:
-    found = memory()
-    if found < LEAST_MEGABYTES:
+    megabytes = machine_megabytes()
+    if megabytes < LEAST_MEGABYTES:
         raise MillraceError(
-            f"a Flink cluster with two TaskManagers needs {LEAST_MEGABYTES} MB of memory; here are {found} MB.",
+            f"a Flink cluster with two TaskManagers needs {LEAST_MEGABYTES} MB of memory; here are {megabytes} MB.",
             "Run without it: --env local.",
         )
-    return found
+    return megabytes
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -165,7 +268,10 @@ def main() -> None:
 
 
 FOLDER_OPTION = click.option(
-    "--folder", default=FOLDER, type=click.Path(path_type=Path, resolve_path=True), help="Of its logs and process ids."
+    "--folder",
+    default=default_folder,
+    type=click.Path(path_type=Path, resolve_path=True),
+    help="Of its logs and process ids.",
 )
 
 

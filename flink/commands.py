@@ -1,13 +1,126 @@
-"""The command lines of the cluster's processes, and Flink's configuration."""
+"""The Java that runs Flink, its jars, and the command lines of the cluster's processes with their memory."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from flink.sizes import Sizes
+from contracts.errors import MillraceError
+from pipeline.plan.beam import machine_memory
+
+POM = Path(__file__).with_name("pom.xml")
+GOAL = "dependency:copy-dependencies"
+STAMP = "pom.sha256"
+LEAST_JAVA, MOST_JAVA = 11, 17
+GET_JAVA = "Install one: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS)."
+GET_MAVEN = "Install it: apt-get install maven (Debian), brew install maven (macOS)."
+
+
+def find_java() -> str:
+    """The path of Java.
+
+    Raises:
+        MillraceError: There is none, or Flink does not run on it.
+    """
+    path = shutil.which("java")
+    said = _output([path, "-version"]) if path else ""
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if path is None or version is None:
+        raise MillraceError("Flink needs Java 17; there is no java in the PATH that starts.", GET_JAVA)
+    if not LEAST_JAVA <= int(version[1]) <= MOST_JAVA:
+        raise MillraceError(f"Flink 1.19 runs on Java 11 to 17; {path} is Java {version[1]}.", GET_JAVA)
+    return path
+
+
+def fetch_jars(folder: Path) -> None:
+    """Brings the jars into a folder, unless they are there.
+
+    Raises:
+        MillraceError: There is no Maven, or it failed.
+    """
+    digest = hashlib.sha256(POM.read_bytes()).hexdigest()
+    stamp = folder / STAMP
+    if stamp.exists() and stamp.read_text(encoding="ascii") == digest:
+        return
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise MillraceError("Flink's jars come by Maven; there is no mvn in the PATH.", GET_MAVEN)
+    print("flink: bringing Flink's jars by Maven (about 150 MB, once)", flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    ended = subprocess.run(
+        [maven, "--quiet", "--batch-mode", "--file", str(POM), GOAL, f"-DoutputDirectory={folder.absolute()}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        errors = [line for line in (ended.stdout + ended.stderr).splitlines() if "ERROR" in line]
+        shown = "\n".join(errors[:3]) or f"exit code {ended.returncode}"
+        raise MillraceError(
+            f"Maven could not bring the jars of {POM}:\n{shown}",
+            "Check the network, or name a mirror in ~/.m2/settings.xml, and try again.",
+        )
+    stamp.write_text(digest, encoding="ascii")
+
+
+def _output(command: list[str]) -> str:
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ended.stdout + ended.stderr
+
+
+MEGABYTE = 2**20
+LEAST_MEGABYTES = 4096
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Megabytes; the sizes of a TaskManager are those of each.
+
+    Attributes:
+        job_manager_heap: Java heap of the JobManager.
+        job_server_heap: Java heap of Beam's job server.
+        task_heap: Java heap of a TaskManager for Beam's runner.
+        managed: What a TaskManager sorts and groups in.
+        network: A TaskManager's buffers between tasks. With Flink's own 64 Transform's job, of over a hundred stages,
+            fails: "Insufficient number of network buffers".
+    """
+
+    job_manager_heap: int
+    job_server_heap: int
+    task_heap: int
+    managed: int
+    network: int
+
+
+def process_sizes(memory: int) -> Sizes:
+    """The sizes for a machine.
+
+    Args:
+        memory: Megabytes that it has; Python's workers, which do the data work, need most of them.
+    """
+    return Sizes(
+        job_manager_heap=_between(384, memory // 32, 1024),
+        job_server_heap=_between(256, memory // 48, 1024),
+        task_heap=_between(384, memory // 16, 4096),
+        managed=_between(256, memory // 16, 4096),
+        network=512 if memory >= 2 * LEAST_MEGABYTES else 256,
+    )
+
+
+def machine_megabytes() -> int:
+    """The megabytes of this machine, or of the container that this runs in."""
+    return machine_memory() // MEGABYTE
+
+
+def _between(least: int, wanted: int, most: int) -> int:
+    return max(least, min(wanted, most))
+
 
 HOST = "localhost"
 JOB_MANAGER, TASK_MANAGER, JOB_SERVER = "jobmanager", "taskmanager", "jobserver"
@@ -68,7 +181,7 @@ class Commands:
     slots: int
     sizes: Sizes
 
-    def of(self, name: str) -> list[str]:
+    def command(self, name: str) -> list[str]:
         """The command line of a process, by its name."""
         if name == JOB_MANAGER:
             return self._java(name, [f"-Xmx{self.sizes.job_manager_heap}m"], ["--configDir", str(self._configuration)])

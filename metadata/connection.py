@@ -6,13 +6,16 @@ import os
 import random
 import socket
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, cast
 
 import ml_metadata as mlmd
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
-from metadata import backslashes, probe
+from metadata import probe
 
 PATIENCE_SECONDS = 60.0
 """How long a store may be away before those who write a run give up."""
@@ -153,9 +156,9 @@ class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
 
     def _pywrap_cc_call(self, method: object, request: Message, response: Message) -> None:
         escapes = self._config.HasField("postgresql")
-        super()._pywrap_cc_call(method, backslashes.hidden(request) if escapes else request, response)
+        super()._pywrap_cc_call(method, hide_backslashes(request) if escapes else request, response)
         if escapes:
-            backslashes.show(response)
+            show_backslashes(response)
 
 
 class PatientServerStore(ServerStore):
@@ -168,3 +171,43 @@ def be_patient(connection: mlmd_pb2.ConnectionConfig) -> None:
     """Has every client that this process makes from now on, TFX's too, wait for the store's server if it is away."""
     if is_server(connection):
         mlmd.MetadataStore = PatientServerStore
+
+
+BACKSLASH = "\\"
+STAND_IN = "\uf05c"
+
+
+def hide_backslashes(message: Message) -> Message:
+    """The message, or a copy of it that has the stand-in for each backslash."""
+    if BACKSLASH.encode() not in message.SerializeToString():
+        return message
+    copied = type(message)()
+    copied.CopyFrom(message)
+    _replace_texts(copied, BACKSLASH, STAND_IN)
+    return copied
+
+
+def show_backslashes(message: Message) -> None:
+    """Puts the backslashes back, in place."""
+    if STAND_IN.encode() in message.SerializeToString():
+        _replace_texts(message, STAND_IN, BACKSLASH)
+
+
+def _replace_texts(message: Message, old: str, new: str) -> None:
+    for field, value in message.ListFields():
+        repeated = field.label == field.LABEL_REPEATED
+        if field.type == field.TYPE_MESSAGE:
+            for inner in _messages(field, value) if repeated else [value]:
+                _replace_texts(inner, old, new)
+        elif field.type == field.TYPE_STRING and repeated:
+            value[:] = [text.replace(old, new) for text in value]
+        elif field.type == field.TYPE_STRING:
+            setattr(message, field.name, value.replace(old, new))
+
+
+def _messages(field: FieldDescriptor, value: Any) -> Iterable[Message]:
+    """The messages of a repeated field; of a map those that are its values."""
+    if not field.message_type.GetOptions().map_entry:
+        return cast(Iterable[Message], value)
+    values = field.message_type.fields_by_name["value"]
+    return value.values() if values.type == values.TYPE_MESSAGE else ()

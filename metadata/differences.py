@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from metadata.contents.places import SCHEMA_FILE, SUMMARY_FILE
-from metadata.fingerprints import PROPERTY, Fingerprint
+from contracts.evaluation import SUMMARY_FILE, read_summary
+from contracts.file_names import SCHEMA_FILE
+from contracts.fingerprints import PROPERTY, Fingerprint
 from metadata.queries import Queries
 from metadata.records import ArtifactRecord, RunRecord
 
@@ -81,11 +81,11 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change
 def _facts(store: Queries, run: RunRecord) -> _Facts:
     outputs = store.outputs_of(node.id for node in run.nodes)
     artifacts = {
-        name: found[0]
+        name: made[0]
         for node in run.nodes
-        # A node that failed, or still runs, put out nothing to go by.
+        # What a node that failed, or still runs, has put out so far cannot be trusted.
         if node.succeeded
-        for name, found in outputs.get(node.id, {}).items()
+        for name, made in outputs.get(node.id, {}).items()
     }
     made = fingerprints(store, run, outputs)
     example_gen = made.get("ExampleGen", Fingerprint())
@@ -97,7 +97,7 @@ def _facts(store: Queries, run: RunRecord) -> _Facts:
         packages={name: version for each in made.values() for name, version in each.packages.items()},
         data=example_gen.files | read,
         schema=_text(artifacts.get("schema"), SCHEMA_FILE).splitlines(),
-        metrics=_metrics(_text(artifacts.get("evaluation"), SUMMARY_FILE)),
+        metrics=_metrics(artifacts.get("evaluation")),
     )
 
 
@@ -131,5 +131,7 @@ def _text(artifact: ArtifactRecord | None, file: str) -> str:
     return path.read_text(encoding="utf-8") if path and path.exists() else ""
 
 
-def _metrics(summary: str) -> dict[str, float | None]:
-    return {metric["name"]: metric["value"] for metric in json.loads(summary)["metrics"]} if summary else {}
+def _metrics(evaluation: ArtifactRecord | None) -> dict[str, float | None]:
+    if evaluation is None or not evaluation.file(SUMMARY_FILE).exists():
+        return {}
+    return read_summary(evaluation).values

@@ -12,7 +12,7 @@ from metadata.queries import INPUTS, OUTPUTS, Queries
 from metadata.records import ArtifactRecord, NodeRun, Place
 
 MOST_ARTIFACTS = 500
-"""Where the walk stops, unless told: a schema may have made everything that there is."""
+"""Where the walk stops by default: nearly everything in the store may descend from one schema."""
 
 Direction = Literal["up", "down"]
 
@@ -82,8 +82,8 @@ def trace(store: Queries, artifact: int, direction: Direction = "up", limit: int
     walk = _Walk(store)
     frontier, seen = {artifact}, {artifact}
     while frontier and len(seen) <= limit:
-        found = walk.up(frontier) if direction == "up" else walk.down(frontier)
-        frontier = found - seen
+        reached = walk.up(frontier) if direction == "up" else walk.down(frontier)
+        frontier = reached - seen
         seen |= frontier
     artifacts = {entry.artifact.id: entry.artifact for entry in store.artifacts_by_id(seen)}
     return Lineage(artifact, direction, artifacts, walk.steps(), walk.producers, whole=not frontier)
@@ -131,15 +131,15 @@ class _Walk:
 
     def _add(self, executions: Iterable[int]) -> dict[int, list[mlmd_pb2.Event]]:
         new = sorted(set(executions) - self._events.keys())
-        found = self._queries.events_of(new)
-        self._events |= found
-        return found
+        events = self._queries.events_of(new)
+        self._events |= events
+        return events
 
 
 def _by_name(events: Iterable[mlmd_pb2.Event], types: frozenset[int]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
+    by_name: dict[str, tuple[int, ...]] = {}
     for event in events:
         if event.type in types:
             name = event.path.steps[0].key
-            found[name] = (*found.get(name, ()), int(event.artifact_id))
-    return found
+            by_name[name] = (*by_name.get(name, ()), int(event.artifact_id))
+    return by_name

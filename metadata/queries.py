@@ -20,7 +20,6 @@ from metadata.records import (
     NodeRun,
     Place,
     RunRecord,
-    artifact_record,
 )
 from metadata.store import NODE_CONTEXT, PIPELINE_CONTEXT, RUN_CONTEXT, Store
 
@@ -72,8 +71,8 @@ class Queries(Store):
         """The ids of those runs of which a node run meets a condition: a filter query of ML Metadata."""
         if not begun:
             return set()
-        found = self._store.get_executions(mlmd.ListOptions(filter_query=f"{_in_runs(begun)} AND {condition}"))
-        return {place.run for place in self._places([execution.id for execution in found]).values() if place.run}
+        executions = self._store.get_executions(mlmd.ListOptions(filter_query=f"{_in_runs(begun)} AND {condition}"))
+        return {place.run for place in self._places([execution.id for execution in executions]).values() if place.run}
 
     def run(self, run_id: str) -> RunRecord | None:
         """A run by its id, or None."""
@@ -82,7 +81,7 @@ class Queries(Store):
 
     def artifact_types(self) -> list[str]:
         """The names of the artifact types that the store knows, sorted; without ML Metadata's own base types."""
-        names = (found.name for found in self._store.get_artifact_types())
+        names = (known.name for known in self._store.get_artifact_types())
         return sorted(name for name in names if not name.startswith("mlmd."))
 
     def artifacts(
@@ -100,18 +99,18 @@ class Queries(Store):
         conditions = [] if type_name is None else [f"type = '{type_name}'"]
         if before is not None:
             conditions.append(f"id < {before}")
-        return self._made([artifact_record(a) for a in self._store.get_artifacts(_newest(limit, conditions))])
+        return self._made([self._record(a) for a in self._store.get_artifacts(_newest(limit, conditions))])
 
     def artifacts_by_id(self, ids: Iterable[int]) -> list[MadeArtifact]:
         """The artifacts that there are of these ids, by id."""
-        found = self._store.get_artifacts_by_id(sorted(set(ids)))
-        return self._made(sorted(map(artifact_record, found), key=lambda artifact: artifact.id))
+        artifacts = self._store.get_artifacts_by_id(sorted(set(ids)))
+        return self._made(sorted(map(self._record, artifacts), key=lambda artifact: artifact.id))
 
     def artifacts_at(self, location: str) -> list[MadeArtifact]:
         """The artifacts that lie in a folder, or that were pushed to it, newest first."""
-        found = {artifact.id: artifact_record(artifact) for artifact in self._store.get_artifacts_by_uri(location)}
-        found |= {a.id: a for a in self.pushed() if a.properties["pushed_destination"] == location}
-        return self._made([found[number] for number in sorted(found, reverse=True)])
+        by_id = {artifact.id: self._record(artifact) for artifact in self._store.get_artifacts_by_uri(location)}
+        by_id |= {a.id: a for a in self.pushed() if a.properties["pushed_destination"] == location}
+        return self._made([by_id[number] for number in sorted(by_id, reverse=True)])
 
     def deployed(self) -> list[Deployment]:
         """What each serving folder serves, by folder: the highest version that was pushed or rolled back to."""
@@ -126,13 +125,13 @@ class Queries(Store):
     def pushed(self) -> list[ArtifactRecord]:
         """Every version that was ever pushed, newest first."""
         conditions = [f"type = '{PUSHED_MODEL}'", "custom_properties.pushed.int_value = 1"]
-        return [artifact_record(artifact) for artifact in self._store.get_artifacts(_newest(None, conditions))]
+        return [self._record(artifact) for artifact in self._store.get_artifacts(_newest(None, conditions))]
 
     def outputs_of(self, executions: Iterable[int]) -> dict[int, dict[str, list[ArtifactRecord]]]:
         """The output artifacts of several executions, by execution and output name."""
-        events = [e for found in self.events_of(executions).values() for e in found if e.type in OUTPUTS]
+        events = [e for of_execution in self.events_of(executions).values() for e in of_execution if e.type in OUTPUTS]
         ids = {event.artifact_id for event in events}
-        artifacts = {a.id: artifact_record(a) for a in self._store.get_artifacts_by_id(ids)} if ids else {}
+        artifacts = {a.id: self._record(a) for a in self._store.get_artifacts_by_id(ids)} if ids else {}
         named: dict[int, dict[str, list[ArtifactRecord]]] = {}
         for event in events:
             if event.artifact_id in artifacts:
@@ -144,35 +143,35 @@ class Queries(Store):
         """Executions by id, each with what it is a run of."""
         ids = sorted(set(executions))
         places = self._places(ids)
-        found = self._store.get_executions_by_id(ids) if ids else []
-        return {number: (record, places[number]) for number, record in self._node_runs(found, places).items()}
+        records = self._store.get_executions_by_id(ids) if ids else []
+        return {number: (record, places[number]) for number, record in self._node_runs(records, places).items()}
 
     def producers(self, artifacts: Iterable[int]) -> dict[int, int]:
         """The ids of the executions that first put out these artifacts, by artifact id."""
-        found: dict[int, int] = {}
+        first: dict[int, int] = {}
         ids = sorted(set(artifacts))
         for event in self._store.get_events_by_artifact_ids(ids) if ids else []:
             if event.type in OUTPUTS:
                 execution = int(event.execution_id)
-                found[event.artifact_id] = min(found.get(event.artifact_id, execution), execution)
-        return found
+                first[event.artifact_id] = min(first.get(event.artifact_id, execution), execution)
+        return first
 
     def takers(self, artifacts: Iterable[int]) -> set[int]:
         """The ids of the executions that took one of these artifacts and did something with it: no cached ones."""
         ids = sorted(set(artifacts))
         events = self._store.get_events_by_artifact_ids(ids) if ids else []
         executions = {int(event.execution_id) for event in events if event.type in INPUTS}
-        found = self._store.get_executions_by_id(executions) if executions else []
-        return {int(e.id) for e in found if e.last_known_state != mlmd_pb2.Execution.CACHED}
+        taking = self._store.get_executions_by_id(executions) if executions else []
+        return {int(e.id) for e in taking if e.last_known_state != mlmd_pb2.Execution.CACHED}
 
     def events_of(self, executions: Iterable[int]) -> dict[int, list[mlmd_pb2.Event]]:
         """The input and output events of executions, by execution."""
         ids = sorted(set(executions))
-        found: dict[int, list[mlmd_pb2.Event]] = {execution: [] for execution in ids}
+        events: dict[int, list[mlmd_pb2.Event]] = {execution: [] for execution in ids}
         for event in self._store.get_events_by_execution_ids(ids) if ids else []:
             if event.type in INPUTS | OUTPUTS:
-                found[event.execution_id].append(event)
-        return found
+                events[event.execution_id].append(event)
+        return events
 
     def read(self, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
         """Runs with their nodes, in the order that is given."""
@@ -219,12 +218,12 @@ class Queries(Store):
 
     def _pushed_versions(self, nodes: dict[str, dict[str, NodeRun]]) -> dict[str, str]:
         pushers = {by_node["Pusher"].id: run for run, by_node in nodes.items() if "Pusher" in by_node}
-        found: dict[str, str] = {}
+        versions: dict[str, str] = {}
         for execution, outputs in self.outputs_of(pushers).items():
             for artifact in (a for artifacts in outputs.values() for a in artifacts):
                 if artifact.properties.get("pushed"):
-                    found[pushers[execution]] = str(artifact.properties["pushed_version"])
-        return found
+                    versions[pushers[execution]] = str(artifact.properties["pushed_version"])
+        return versions
 
     def _made(self, artifacts: Sequence[ArtifactRecord]) -> list[MadeArtifact]:
         producers = self.producers(artifact.id for artifact in artifacts)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
-from metadata import files
+from metadata.files import LOCAL_FILES, Files
 
 KILLED = "KILLED"
 """The state of what began, never ended, and is done by no process any more; ML Metadata has no name for it."""
@@ -46,6 +46,7 @@ class ArtifactRecord:
         state: ML Metadata's state name, such as `LIVE`.
         properties: Properties and custom properties together.
         created: Milliseconds since 1970.
+        files: Knows how to read the files of artifacts.
     """
 
     id: int
@@ -54,6 +55,7 @@ class ArtifactRecord:
     state: str
     properties: dict[str, Any]
     created: int
+    files: Files = field(default=LOCAL_FILES, repr=False, compare=False)
 
     @property
     def path(self) -> Path:
@@ -62,7 +64,7 @@ class ArtifactRecord:
         Raises:
             UnavailableError: What holds them cannot be reached.
         """
-        return files.whole(self.uri)
+        return self.files.whole(self.uri)
 
     def file(self, name: str) -> Path:
         """One file of it, which alone is brought here; a path that is not there where it has none.
@@ -70,7 +72,7 @@ class ArtifactRecord:
         Raises:
             UnavailableError: What holds it cannot be reached.
         """
-        return files.file(self.uri, name)
+        return self.files.file(self.uri, name)
 
 
 @dataclass(frozen=True)
@@ -220,8 +222,8 @@ def node_run(execution: mlmd_pb2.Execution, node: str) -> NodeRun:
     )
 
 
-def artifact_record(artifact: mlmd_pb2.Artifact) -> ArtifactRecord:
-    """An artifact as a record."""
+def artifact_record(artifact: mlmd_pb2.Artifact, files: Files = LOCAL_FILES) -> ArtifactRecord:
+    """An artifact as a record, whose files are read through `files`."""
     return ArtifactRecord(
         id=artifact.id,
         type=artifact.type,
@@ -229,6 +231,7 @@ def artifact_record(artifact: mlmd_pb2.Artifact) -> ArtifactRecord:
         state=mlmd_pb2.Artifact.State.Name(artifact.state),
         properties=_values(artifact.properties.items()) | _values(artifact.custom_properties.items()),
         created=artifact.create_time_since_epoch,
+        files=files,
     )
 
 

@@ -20,10 +20,10 @@ KINDS = {
 
 SEARCHED_AT_ONCE = 100
 MOST_SEARCHED = 1_000
-"""Runs; a search ends after so many, whatever it found, and can be gone on with."""
+"""Runs; a search stops after this many, whether or not it found any, and can be continued."""
 
 MOST_READ = 100
-"""Runs that a search reads whole, for it cannot be told otherwise whether they fit."""
+"""Runs that a search reads whole, because nothing less shows whether they match."""
 
 NODES_OF = {
     "running": "last_known_state IN (NEW, RUNNING)",
@@ -39,7 +39,7 @@ FIRST_NODE = "contexts_n.type = 'node' AND contexts_n.name LIKE '%.ExampleGen'"
 Contexts = Sequence[mlmd_pb2.Context]
 
 
-def runs(
+def find_runs(
     store: Queries, kind: str | None = None, pipeline: str | None = None, before: int | None = None
 ) -> tuple[list[RunRecord], int | None]:
     """A page of runs, newest first, and before which number to go on; None where there are no more.
@@ -51,8 +51,8 @@ def runs(
         before: Only those with a lower number.
     """
     if kind is None:
-        found = store.runs(pipeline, limit=PAGE + 1, before=before)
-        return found[:PAGE], found[PAGE - 1].number if len(found) > PAGE else None
+        newest = store.runs(pipeline, limit=PAGE + 1, before=before)
+        return newest[:PAGE], newest[PAGE - 1].number if len(newest) > PAGE else None
     matching: list[RunRecord] = []
     read = 0
     for _ in range(MOST_SEARCHED // SEARCHED_AT_ONCE):
@@ -76,9 +76,9 @@ def _candidates(store: Queries, kind: str, begun: Contexts) -> Contexts:
     """Those that may be of a kind; a node that failed may have run again, and only the whole run tells."""
     if kind not in NODES_OF:
         return begun
-    found = store.runs_with(begun, NODES_OF[kind])
+    matching = store.runs_with(begun, NODES_OF[kind])
     if kind in {"failed", "stopped"}:
-        return [context for context in begun if context.name in found]
+        return [context for context in begun if context.name in matching]
     # A run that has no nodes yet has none in any state.
     with_nodes = store.runs_with(begun, FIRST_NODE)
-    return [context for context in begun if context.name in found or context.name not in with_nodes]
+    return [context for context in begun if context.name in matching or context.name not in with_nodes]

@@ -14,6 +14,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from typing_extensions import Self
 
 from metadata import connection as connections
+from metadata.files import LOCAL_FILES, Files
 from metadata.records import KILLED, UNFINISHED, ArtifactRecord, NodeRun, Place, artifact_record, node_run
 
 __all__ = ["NODE_CONTEXT", "PIPELINE_CONTEXT", "RUN_CONTEXT", "ArtifactRecord", "NodeRun", "Store"]
@@ -39,30 +40,37 @@ class Store:
     Args:
         connection: The store.
         goes_on: Asked of nodes that never ended; where it says no, they were killed.
+        files: Reads the files of artifacts.
     """
 
-    def __init__(self, connection: mlmd_pb2.ConnectionConfig, goes_on: GoesOn = _unknown) -> None:
+    def __init__(
+        self, connection: mlmd_pb2.ConnectionConfig, goes_on: GoesOn = _unknown, files: Files = LOCAL_FILES
+    ) -> None:
         self._store = connections.connect(connection)
         self._goes_on = goes_on
+        self.files = files
 
     @classmethod
-    def open(cls, connection: mlmd_pb2.ConnectionConfig, goes_on: GoesOn = _unknown) -> Self | None:
+    def open(
+        cls, connection: mlmd_pb2.ConnectionConfig, goes_on: GoesOn = _unknown, files: Files = LOCAL_FILES
+    ) -> Self | None:
         """The store of a connection, an SQLite file read-only; None while there is nothing in it yet.
 
         Args:
             connection: The store.
             goes_on: Asked of nodes that never ended; where it says no, they were killed.
+            files: Reads the files of artifacts.
 
         Raises:
             UnreachableError: A server cannot be reached, refuses us, or holds something else.
         """
         if connections.is_server(connection):
-            store = cls(connection, goes_on)
+            store = cls(connection, goes_on, files)
             return store if store._store.get_context_types() else None
         path = Path(connection.sqlite.filename_uri)
         if not path.exists() or path.stat().st_size == 0:
             return None
-        return cls(connections.sqlite(path, read_only=True), goes_on)
+        return cls(connections.sqlite(path, read_only=True), goes_on, files)
 
     @classmethod
     def open_sqlite(cls, path: Path) -> Self | None:
@@ -85,10 +93,10 @@ class Store:
             return {}
         executions = self._store.get_executions_by_context(context.id)
         nodes = self._nodes_of(pipeline)
-        found = self._node_runs(
+        records = self._node_runs(
             executions, {number: Place(pipeline, run_id, node) for number, node in nodes.items()}
         ).values()
-        return {record.node: record for record in sorted(found, key=lambda record: record.id)}
+        return {record.node: record for record in sorted(records, key=lambda record: record.id)}
 
     def history(self, pipeline: str, node: str) -> list[NodeRun]:
         """All runs of one node, newest first."""
@@ -114,10 +122,10 @@ class Store:
         while more:
             query = wanted if until is None else f"{wanted} AND id <= {until}"
             newest_first = {"order_by": mlmd.OrderByField.ID, "is_asc": False}
-            found = self._store.get_executions(mlmd.ListOptions(READ_AT_ONCE, **newest_first, filter_query=query))
-            yield from self._runs_of(pipeline, node, found)
-            more = len(found) == READ_AT_ONCE
-            until = found[-1].id - 1 if found else until
+            executions = self._store.get_executions(mlmd.ListOptions(READ_AT_ONCE, **newest_first, filter_query=query))
+            yield from self._runs_of(pipeline, node, executions)
+            more = len(executions) == READ_AT_ONCE
+            until = executions[-1].id - 1 if executions else until
 
     def inputs(self, execution_id: int) -> dict[str, list[ArtifactRecord]]:
         """The input artifacts of an execution by input name."""
@@ -144,7 +152,7 @@ class Store:
         return next((context.name.partition(".")[2] for context in contexts if context.type == NODE_CONTEXT), None)
 
     def _node_runs(self, executions: Iterable[mlmd_pb2.Execution], places: Mapping[int, Place]) -> dict[int, NodeRun]:
-        """Those executions that have a place, by id; the one place where it is told that one was killed."""
+        """Those executions that have a place, by id. Only here is an unfinished one recognised as killed."""
         records = {e.id: node_run(e, places[e.id].node) for e in executions if e.id in places}
         gone = [n for n, record in records.items() if record.state in UNFINISHED and self._is_gone(places[n])]
         # Read again, for what was going on at the first look may have come to its end before its lock was tried.
@@ -165,6 +173,9 @@ class Store:
         state = mlmd_pb2.Execution.State.Name(execution.last_known_state)
         return self.run_of(execution.id) if state in UNFINISHED else None
 
+    def _record(self, artifact: mlmd_pb2.Artifact) -> ArtifactRecord:
+        return artifact_record(artifact, self.files)
+
     def _context(self, type_name: str, name: str) -> mlmd_pb2.Context | None:
         return self._store.get_context_by_type_and_name(type_name, name)
 
@@ -179,8 +190,8 @@ class Store:
     def _artifacts(self, execution_id: int, event_types: set[int]) -> dict[str, list[ArtifactRecord]]:
         events = [e for e in self._store.get_events_by_execution_ids([execution_id]) if e.type in event_types]
         artifacts = {a.id: a for a in self._store.get_artifacts_by_id([event.artifact_id for event in events])}
-        found: dict[str, list[ArtifactRecord]] = {}
+        by_name: dict[str, list[ArtifactRecord]] = {}
         for event in events:
             if event.artifact_id in artifacts:
-                found.setdefault(event.path.steps[0].key, []).append(artifact_record(artifacts[event.artifact_id]))
-        return found
+                by_name.setdefault(event.path.steps[0].key, []).append(self._record(artifacts[event.artifact_id]))
+        return by_name

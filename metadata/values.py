@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from metadata.fingerprints import PROPERTY, Fingerprint
+from contracts.fingerprints import PROPERTY, Fingerprint
 from metadata.lineage import Lineage, Step
 from metadata.records import QUIET_NODES, STATE_WORDS, MadeArtifact, NodeRun, RunRecord
 

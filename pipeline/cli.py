@@ -7,28 +7,29 @@ from importlib import import_module
 
 import click
 
-from pipeline.lean_imports import uncollected
+from pipeline.plan import project
+from pipeline.run.lean_imports import uncollected
 
 COMMANDS = {
     "artifacts": "runs",
-    "check": "check",
+    "check": "settings",
     "deploy": "deploy",
-    "diff": "diff",
-    "inspect": "inspect",
+    "diff": "explain",
+    "inspect": "pages",
     "kubeflow": "kubeflow",
-    "lineage": "lineage",
+    "lineage": "explain",
     "node": "node",
     "predict": "predict",
-    "recipes": "recipes",
-    "report": "report",
-    "rollback": "rollback",
+    "recipes": "settings",
+    "report": "pages",
+    "rollback": "serving",
     "run": "run",
     "runs": "runs",
     "schema": "schema",
-    "serve": "serve",
-    "show": "recipes",
+    "serve": "serving",
+    "show": "settings",
     "status": "runs",
-    "why": "why",
+    "why": "explain",
 }
 """The commands, each with its module below pipeline/commands."""
 
@@ -53,6 +54,7 @@ class Commands(click.Group):
 @click.version_option(package_name="millrace")
 def main() -> None:
     """Raw files in, a validated and served model out, every artifact recorded."""
+    project.enter()
     # ML Metadata logs each error that it raises; what a user needs of it is in ours.
     logging.getLogger("absl").setLevel(logging.CRITICAL)
 

@@ -1,0 +1,1 @@
+"""The model server, its client, and deployments of the real TensorFlow Serving."""

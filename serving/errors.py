@@ -75,6 +75,11 @@ class ServingError(Exception):
         return type(self), (self.code, self.message)
 
 
+def invalid(message: str) -> ServingError:
+    """An INVALID_ARGUMENT with this message."""
+    return ServingError(Code.INVALID_ARGUMENT, message)
+
+
 def from_tensorflow(error: tf.errors.OpError) -> ServingError:
     """Translates an error of TensorFlow's runtime.
 

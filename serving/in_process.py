@@ -10,11 +10,12 @@ from pathlib import Path
 
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
+from serving.dataplane import DataPlane
 from serving.errors import ServingError
-from serving.manager import Manager
-from serving.metrics import Metrics
-from serving.proto_handlers import ProtoHandlers
-from serving.rest_api import RestApi
+from serving.grpc_port.methods import Methods
+from serving.models.manager import Manager
+from serving.monitoring import Metrics
+from serving.rest.api import RestApi
 from serving.settings import ServerSettings
 
 __all__ = ["InProcess", "ServingError", "serve"]
@@ -32,10 +33,10 @@ class InProcess:
     """
 
     def __init__(self, settings: ServerSettings, manager: Manager) -> None:
-        metrics = Metrics()
+        plane = DataPlane(manager, Metrics())
         self._name = settings.model_name
-        self._handlers = ProtoHandlers(manager, metrics, settings.max_request_bytes)
-        self._rest = RestApi(manager, self._handlers, metrics)
+        self._methods = Methods(plane, settings.max_request_bytes)
+        self._rest = RestApi(plane)
 
     def predict(self, request: PredictRequest) -> PredictResponse:
         """Answers as gRPC does; the model's name is filled in.
@@ -46,7 +47,7 @@ class InProcess:
         named = PredictRequest()
         named.CopyFrom(request)
         named.model_spec.name = self._name
-        return self._handlers.predict(named, REQUEST_SECONDS)
+        return self._methods.predict(named, time.monotonic() + REQUEST_SECONDS)
 
     def predict_json(self, body: bytes) -> bytes:
         """Answers as `POST /v1/models/<name>:predict` does.
@@ -56,8 +57,8 @@ class InProcess:
         """
         path = f"/v1/models/{self._name}:predict"
         answer = self._rest.answer("POST", path, body, time.monotonic() + REQUEST_SECONDS)
-        if answer.message:
-            raise ServingError(answer.code, answer.message)
+        if answer.error is not None:
+            raise answer.error
         return answer.body
 
 

@@ -7,9 +7,12 @@ grpc/health/v1/health.proto and grpc/reflection/v1alpha/reflection.proto of gRPC
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
+
+from serving.errors import invalid
 
 HEALTH_SERVICE = "grpc.health.v1.Health"
 REFLECTION_SERVICE = "grpc.reflection.v1alpha.ServerReflection"
@@ -159,3 +162,20 @@ ServerReflectionResponse = _class("grpc.reflection.v1alpha.ServerReflectionRespo
 SSLConfig = _class("tensorflow.serving.SSLConfig")
 MonitoringConfig = _class("tensorflow.serving.MonitoringConfig")
 BatchingParameters = _class("tensorflow.serving.BatchingParameters")
+
+
+def read_text_proto(path: Path, flag: str, message: Any) -> Any:
+    """Reads a protocol buffer in text form into `message` and returns it.
+
+    Args:
+        path: The file.
+        flag: The flag that named it, for the error.
+        message: An empty message.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT, the file cannot be read or does not fit.
+    """
+    try:
+        return text_format.Parse(path.read_text(encoding="utf-8"), message)
+    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+        raise invalid(f"received {flag} {path}, expected a {message.DESCRIPTOR.name} in text form: {error}") from error

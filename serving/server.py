@@ -9,16 +9,19 @@ import threading
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from serving import access, grpc_services, health, tls
-from serving.errors import Code, ServingError
-from serving.manager import Manager
-from serving.metrics import DEFAULT_PATH, Metrics
-from serving.proto_handlers import ProtoHandlers
-from serving.protos import MonitoringConfig
+from serving import monitoring, security
+from serving.dataplane import DataPlane
+from serving.errors import Code, ServingError, invalid
+from serving.grpc_port import health
+from serving.grpc_port.methods import Methods
+from serving.grpc_port.services import GrpcServer
+from serving.models.manager import Manager
+from serving.monitoring import DEFAULT_PATH, Metrics
+from serving.protos import MonitoringConfig, read_text_proto
 from serving.settings import ServerSettings
 
 if TYPE_CHECKING:
-    from serving.rest import RestServer
+    from serving.rest.http_port import RestServer
 
 UNIX = "unix:"
 log = logging.getLogger(__name__)
@@ -44,26 +47,25 @@ class Server:
 
     def __init__(self, settings: ServerSettings) -> None:
         if not settings.port and not settings.grpc_socket_path and not settings.rest_api_port:
-            raise ServingError(
-                Code.INVALID_ARGUMENT, "received neither port, grpc_socket_path nor rest_api_port, expected one of them"
-            )
+            raise invalid("received neither port, grpc_socket_path nor rest_api_port, expected one of them")
         self.settings = settings
-        access.log_answered(settings.access_log)
+        monitoring.log_answered(settings.access_log)
         self.metrics = Metrics()
         self.metrics_path = metrics_path(settings)
-        self.token = access.read_token(settings.bearer_token_file) if settings.bearer_token_file else None
+        self.token = security.read_token(settings.bearer_token_file) if settings.bearer_token_file else None
         self.manager = Manager(settings)
         self.port = 0
         self.rest_api_port = 0
         self._stop = threading.Event()
-        credentials = tls.grpc_credentials(settings.ssl_config_file) if settings.ssl_config_file else None
-        self._rest_context = tls.rest_context(settings)
+        credentials = security.grpc_credentials(settings.ssl_config_file) if settings.ssl_config_file else None
+        self._rest_context = security.rest_context(settings)
         others = [health.health(self.ready)] if settings.enable_grpc_healthcheck_service else []
         if settings.enable_grpc_reflection:
             others.append(health.reflection())
         self._rest: RestServer | None = None
-        self._handlers = ProtoHandlers(self.manager, self.metrics, settings.max_request_bytes)
-        self._grpc = grpc_services.GrpcServer(settings, self._handlers, self.metrics, self.token, others, credentials)
+        self._plane = DataPlane(self.manager, self.metrics)
+        methods = Methods(self._plane, settings.max_request_bytes)
+        self._grpc = GrpcServer(settings, methods, self.metrics, self.token, others, credentials)
 
     def ready(self) -> bool:
         """Whether requests are answered: every model is there, and the server is not being stopped."""
@@ -128,10 +130,10 @@ class Server:
 
     def _open_rest(self) -> None:
         # A server of gRPC alone does not load the HTTP library.
-        from serving.rest import RestServer
-        from serving.rest_api import RestApi
+        from serving.rest.api import RestApi
+        from serving.rest.http_port import RestServer
 
-        api = RestApi(self.manager, self._handlers, self.metrics)
+        api = RestApi(self._plane)
         rest = RestServer(
             self.settings, api, self.metrics, self.ready, self.token, self.metrics_path, self._rest_context
         )
@@ -147,7 +149,7 @@ def metrics_path(settings: ServerSettings) -> str | None:
     """
     if settings.monitoring_config_file is None:
         return None
-    config = tls.read_text_proto(settings.monitoring_config_file, "monitoring_config_file", MonitoringConfig())
+    config = read_text_proto(settings.monitoring_config_file, "monitoring_config_file", MonitoringConfig())
     if not config.prometheus_config.enable:
         return None
     return str(config.prometheus_config.path) or DEFAULT_PATH

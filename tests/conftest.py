@@ -13,8 +13,10 @@ import postgres
 import pytest
 from store_builder import StoreBuilder
 
-from pipeline import environment, local, recipe, source_code, stores, worker
-from pipeline.environment import Environment
+from pipeline.plan import environment
+from pipeline.plan import project as projects
+from pipeline.plan.environment import Environment
+from pipeline.run.workplace import Workplace
 
 if TYPE_CHECKING:
     from browser import Reader
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 PROJECT = Path(__file__).resolve().parent.parent
-MODULES_WITH_ROOT = (environment, local, recipe, source_code, worker)
 
 BUCKETS = itertools.count(1)
 
@@ -58,25 +59,31 @@ def compile_arguments(params):
 """
 
 
+@pytest.fixture(autouse=True)
+def stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test's commands do to find the project's modules would be there for all tests after it."""
+    monkeypatch.setattr(projects, "enter", lambda: None)
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of its own: our components, and the two recipes `small` and `other` over a few rows of data.csv."""
     root = tmp_path / "project"
     shutil.copytree(PROJECT / "components", root / "components", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PROJECT / "contracts", root / "contracts", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(PROJECT / "environments", root / "environments")
     (root / "data.csv").write_text(DATA)
     (root / "recipes").mkdir()
-    (root / "recipes" / "__init__.py").touch()
     for name in ("small", "other"):
         folder, schema = root / "recipes" / name, root / "schemas" / name / "schema.pbtxt"
         folder.mkdir()
         schema.parent.mkdir(parents=True)
         schema.write_text(SCHEMA)
-        (folder / "__init__.py").touch()
         for file, text in (("recipe.yaml", RECIPE), ("features.py", FEATURES), ("model.py", MODEL)):
             (folder / file).write_text(text)
-    for module in MODULES_WITH_ROOT:
-        monkeypatch.setattr(module, "PROJECT_ROOT", root)
+    monkeypatch.setattr(projects, "root", lambda: root)
+    # Whose sources tests may edit.
+    monkeypatch.setattr(projects, "ENGINE", root)
     return root
 
 
@@ -178,7 +185,7 @@ def object_environment(object_server: ObjectServer, tmp_path: Path) -> Callable[
 @pytest.fixture
 def builder(places: Environment) -> StoreBuilder:
     """Writes runs into the metadata store of `places`."""
-    return StoreBuilder(stores.connection(places), places.pipeline_root)
+    return StoreBuilder(Workplace(places).connection, places.pipeline_root)
 
 
 @pytest.fixture

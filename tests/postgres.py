@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from pipeline.environment import PostgresqlSettings
+from pipeline.plan.environment import PostgresqlSettings
 
 with warnings.catch_warnings():
     # It warns, at import, where the system has no runtime folder.

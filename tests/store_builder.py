@@ -8,7 +8,7 @@ from pathlib import Path
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
 from metadata import connection as connections
-from pipeline.fingerprint import PROPERTY, Fingerprint
+from pipeline.plan.fingerprint import PROPERTY, Fingerprint
 
 
 class StoreBuilder:

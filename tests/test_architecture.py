@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {
-    "pipeline": {"components", "recipes", "metadata"},
-    "recipes": {"components"},
-    "components": set(),
-    "metadata": set(),
-    "serving": set(),
+    "pipeline": {"components", "contracts", "metadata", "recipes", "ui"},
+    "recipes": {"components", "contracts"},
+    "ui": {"contracts", "metadata"},
+    "components": {"contracts"},
+    "metadata": {"contracts"},
+    "serving": {"contracts"},
+    "contracts": set(),
 }
 OURS = {*MAY_IMPORT, "tests", "benchmarks"}
 HEAVY = {
@@ -30,16 +33,21 @@ HEAVY = {
 }
 # The command line starts the server, asks it, and writes deployments; the InfraValidator tries a model in its code.
 USE_SERVING = {
-    PROJECT / "pipeline" / "commands" / "serve.py",
+    PROJECT / "pipeline" / "commands" / "serving.py",
     PROJECT / "pipeline" / "commands" / "predict" / "__init__.py",
-    PROJECT / "pipeline" / "deployments.py",
-    PROJECT / "components" / "infra_validator" / "executor.py",
+    PROJECT / "pipeline" / "commands" / "deploy.py",
+    PROJECT / "components" / "infra_validator" / "component.py",
 }
 # Loaded by the worker alone, which needs TFX anyway.
-MAY_LOAD_TFX = {"pipeline/dag.py", "pipeline/objects/launching.py", "pipeline/runner.py"}
-RUN_NODES = {"pipeline/node.py", "pipeline/runner.py", "pipeline/warm_imports.py", "pipeline/worker.py"}
+MAY_LOAD_TFX = {"pipeline/plan/dag.py", "pipeline/run/tfx_adapter.py"}
+RUN_NODES = {
+    "pipeline/run/node.py",
+    "pipeline/run/tfx_adapter.py",
+    "pipeline/commands/warm_imports.py",
+    "pipeline/run/worker.py",
+}
 # Loaded by the command that compiles, alone.
-MAY_LOAD_KFP = {"pipeline/kubeflow/spec.py"}
+MAY_LOAD_KFP = {"pipeline/schedule/kubeflow/spec.py"}
 
 
 def modules(package: str) -> list[Path]:
@@ -79,14 +87,14 @@ def test_recipes_do_not_import_each_other() -> None:
 
 
 def test_what_the_quick_answers_pass_by_loads_nothing_heavy_at_module_level() -> None:
-    for path in [*modules("pipeline"), *modules("metadata")]:
+    for path in [*modules("contracts"), *modules("pipeline"), *modules("metadata"), *modules("ui")]:
         if str(path.relative_to(PROJECT)) not in MAY_LOAD_TFX | MAY_LOAD_KFP:
             assert not tops(imported(ast.parse(path.read_text()).body)) & HEAVY, path
 
 
 def test_only_those_that_run_nodes_use_the_modules_that_load_tfx() -> None:
     for path in modules("pipeline"):
-        heavy = {"pipeline.dag", "pipeline.runner", "pipeline.objects.launching"} & _names(ast.parse(path.read_text()))
+        heavy = {"pipeline.plan.dag", "pipeline.run.tfx_adapter"} & _names(ast.parse(path.read_text()))
         assert not heavy or str(path.relative_to(PROJECT)) in RUN_NODES, path
 
 
@@ -105,3 +113,25 @@ def test_nobody_imports_all_of_tfx_v1(package: str) -> None:
     for path in modules(package):
         tree = ast.parse(path.read_text())
         assert not {"tfx.v1"} & (imported(ast.walk(tree)) | _names(tree)), path
+
+
+def test_the_architecture_page_names_every_folder() -> None:
+    page = (PROJECT / "docs" / "architecture.md").read_text()
+    rooms = [*(MAY_IMPORT.keys() - {"recipes"}), "benchmarks", "flink"]
+    folders = {path.parent.name for room in rooms for path in modules(room)}
+    assert {"plan", "kubeflow", "grpc_port"} <= folders
+    assert [name for name in sorted(folders) if f"{name}/" not in page] == []
+
+
+def test_files_that_the_documentation_names_are_there() -> None:
+    named = re.compile(
+        r"`((?:benchmarks|components|contracts|flink|metadata|pipeline|scripts|serving|tests|ui)/[\w./-]+)`"
+    )
+    documents = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *(PROJECT / "docs").rglob("*.md")]
+    missing = [
+        f"{document.name} names {name}"
+        for document in documents
+        for name in named.findall(document.read_text())
+        if not (PROJECT / name).exists()
+    ]
+    assert missing == []

@@ -43,7 +43,7 @@ def test_what_it_copies_is_there_and_not_kept_back() -> None:
 
 
 def test_it_has_all_rooms_of_the_project() -> None:
-    rooms = {path.parent.name for path in PROJECT.glob("*/__init__.py")} - {"benchmarks", "flink", "tests"}
+    rooms = {path.parent.name for path in PROJECT.glob("*/__init__.py")} - {"benchmarks", "tests"}
 
     assert rooms
     assert [room for room in rooms if f"COPY {room} {room}\n" not in DOCKERFILE] == []
@@ -57,16 +57,20 @@ def test_its_bases_are_pinned_to_the_projects_own_versions() -> None:
     bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
 
     assert bases[0] == f"apache/beam_python{python}_sdk:{beam}"
-    _, builder, slim = bases
+    stages = set(re.findall(r"^FROM \S+ AS (\S+)", DOCKERFILE, re.MULTILINE))
+    _, builder, slim = [base for base in bases if base not in stages]
     assert re.fullmatch(rf"python:{re.escape(python)}\.\d+-slim-\w+", slim)
     assert builder == slim.replace("-slim", "")
 
 
 def test_it_runs_as_nobody_special() -> None:
-    last = DOCKERFILE.rpartition("\nFROM ")[2]
+    *_, engine, project = DOCKERFILE.split("\nFROM ")
 
-    assert re.findall(r"^USER (.+)$", last, re.MULTILINE) == ["1000:1000"]
-    assert last.index("USER 1000:1000") > last.rindex("\nRUN ")
+    assert re.findall(r"^USER (.+)$", engine, re.MULTILINE) == ["1000:1000"]
+    assert engine.index("USER 1000:1000") > engine.rindex("\nRUN ")
+    assert project.startswith("engine\n")
+    assert "RUN " not in project
+    assert "USER " not in project
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from benchmarks.command import command
-from benchmarks.serving import protocols, sizes, swap
-from benchmarks.serving.bench import Bench
+from benchmarks.serving import comparisons
+from benchmarks.serving.bench import ServingBench
 
 BENCHMARKS = {
-    "rest": protocols.rest,
-    "grpc": protocols.grpc,
-    "fastapi": protocols.fastapi,
-    "heavy": sizes.heavy,
-    "batching": sizes.batching,
-    "swap": swap.measure,
+    "rest": comparisons.rest,
+    "grpc": comparisons.grpc,
+    "fastapi": comparisons.fastapi,
+    "heavy": comparisons.heavy,
+    "batching": comparisons.batching,
+    "swap": comparisons.swap,
 }
 
 TEXT = """Measure the model server: all of it, or what is named.
@@ -22,7 +22,7 @@ Servers, clients and yardsticks are processes of their own; ratios are medians o
 Exit codes: 0 all bars met, 1 a bar missed or a run failed.
 """
 
-main = command("The model server", TEXT, Bench, BENCHMARKS)
+main = command("The model server", TEXT, ServingBench, BENCHMARKS)
 
 if __name__ == "__main__":
     main()

@@ -1,19 +1,87 @@
-"""What every benchmark of the server is given: a folder, models, rounds, clients."""
+"""What every benchmark of the server is given: a folder, models, rounds, clients, servers."""
 
 from __future__ import annotations
 
 import functools
 import json
+import os
+import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rich.console import Console
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from benchmarks import child
+from benchmarks.children import ENVIRONMENT, ChildError
+from benchmarks.command import Bench
+from pipeline.plan.project import ENGINE
+
+HOST = "127.0.0.1"
+START_SECONDS = 120
+STOP_SECONDS = 60
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def model_server(base_path: Path, log: Path, flags: Sequence[str] = ()) -> Iterator[tuple[int, int]]:
+    """Runs our server for the model `model`; gives the ports of REST and gRPC."""
+    rest, grpc = free_port(), free_port()
+    command = ["serving.main", f"--rest_api_port={rest}", f"--port={grpc}", "--model_name=model"]
+    with _running([*command, f"--model_base_path={base_path}", *flags], rest, log):
+        yield rest, grpc
+
+
+@contextmanager
+def fastapi_server(model: Path, call: str, log: Path) -> Iterator[int]:
+    """Runs `fastapi_app`; gives its port."""
+    port = free_port()
+    command = ["uvicorn", "benchmarks.serving.fastapi_app:app", f"--port={port}", "--no-access-log"]
+    with _running(command, port, log, {"MODEL": str(model), "CALL": call}):
+        yield port
+
+
+@contextmanager
+def _running(arguments: Sequence[str], port: int, log: Path, variables: dict[str, str] | None = None) -> Iterator[None]:
+    command = [sys.executable, "-W", "ignore", "-m", *arguments]
+    environment = os.environ | ENVIRONMENT | (variables or {})
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=ENGINE, env=environment, stdout=output, stderr=output)
+    try:
+        _await_up(process, port, log)
+        yield
+    finally:
+        process.terminate()
+        process.wait(STOP_SECONDS)
+
+
+def _await_up(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    def ask() -> None:
+        if process.poll() is not None:
+            raise ChildError("it ended")
+        urllib.request.urlopen(f"http://{HOST}:{port}/livez", timeout=5).close()
+
+    every = Retrying(
+        stop=stop_after_delay(START_SECONDS), wait=wait_fixed(0.2), retry=retry_if_exception_type(OSError), reraise=True
+    )
+    try:
+        every(ask)
+    except (OSError, ChildError) as error:
+        text = log.read_text(encoding="utf-8", errors="replace")
+        raise ChildError(f"A server did not start within {START_SECONDS} s.\n{text}\nLog: {log}") from error
+
 
 ROW = [round(0.1 * number - 0.7123, 4) for number in range(16)]
 BODY = json.dumps({"instances": [ROW]})
@@ -37,19 +105,8 @@ class Served:
     keras: Path
 
 
-@dataclass(frozen=True)
-class Bench:
-    """One run of the benchmarks.
-
-    Attributes:
-        folder: Where everything goes.
-        rounds: How often each side is measured.
-        console: Shows what is being done.
-    """
-
-    folder: Path
-    rounds: int
-    console: Console
+class ServingBench(Bench):
+    """One run of the benchmarks; models are written when they are first asked for."""
 
     @functools.cached_property
     def small(self) -> Served:
@@ -66,25 +123,25 @@ class Bench:
         """Four layers of 2,048: 12.6 million parameters, more than a millisecond."""
         return self._model("heavy", [2048] * 4)
 
-    def call(self, function: str, **arguments: Any) -> Any:
+    def ask(self, function: str, **arguments: Any) -> Any:
         """Calls `module:function` of this package in a process of its own."""
-        return child.call(f"benchmarks.serving.{function}", arguments, self.folder / "children")
+        return self.call(f"benchmarks.serving.{function}", arguments)
 
     def rest(self, port: int, clients: int = CLIENTS, path: str = PREDICT, **others: Any) -> dict[str, Any]:
         """Asks for the prediction of one row over REST; see `load.rest`."""
         given = {"seconds": SECONDS} | others
-        return dict(self.call("load:rest", port=port, path=path, body=BODY, clients=clients, **given))
+        return dict(self.ask("load:rest", port=port, path=path, body=BODY, clients=clients, **given))
 
     def signatures(self, model: Served) -> float:
         """See `models.signature_rate`."""
         path = str(model.base_path / "1")
-        return float(self.call("models:signature_rate", path=path, name=model.input_name, row=ROW, seconds=SECONDS))
+        return float(self.ask("models:signature_rate", path=path, name=model.input_name, row=ROW, seconds=SECONDS))
 
     def repeat(self, note: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
         """Measures as often as there are rounds; returns the median of each number."""
         rounds = []
         for number in range(self.rounds):
-            self.console.print(f"{note}, round {number + 1}", style="dim", highlight=False)
+            self.say(f"{note}, round {number + 1}")
             rounds.append(measure())
         return {key: median(entry[key] for entry in rounds) for key in rounds[0]}
 
@@ -93,8 +150,8 @@ class Bench:
         return self.folder / f"{name}-{time.monotonic_ns()}.log"
 
     def _model(self, name: str, widths: list[int]) -> Served:
-        self.console.print(f"Writing the {name} model", style="dim", highlight=False)
+        self.say(f"Writing the {name} model")
         base_path, keras = self.folder / name, self.folder / f"{name}.keras"
         base_path.mkdir()
-        written = self.call("models:write", path=str(base_path / "1"), widths=widths, keras_path=str(keras))
+        written = self.ask("models:write", path=str(base_path / "1"), widths=widths, keras_path=str(keras))
         return Served(base_path, written, keras)

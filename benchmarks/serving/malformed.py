@@ -87,10 +87,10 @@ async def _send_part(port: int, rest_port: int, requests: int, seed: str, connec
 def _server() -> Iterator[tuple[psutil.Process, int, int]]:
     """A server of the small model in a process of its own: the process and the ports of gRPC and REST."""
     # TensorFlow takes seconds to import: not for --help.
-    from benchmarks.serving import malformed_model
+    from benchmarks.serving import models
 
     with tempfile.TemporaryDirectory() as folder:
-        malformed_model.save(Path(folder, "1"))
+        models.save_several(Path(folder, "1"))
         port, rest_port = _free_ports()
         # A machine that stands still for a while is no fault of the server.
         patience = f"--rest_api_timeout_in_ms={PATIENCE_SECONDS * 1000:.0f}"

@@ -118,10 +118,10 @@ class Connection:
 
 
 def _judge(request: HttpRequest, answer: bytes, outcome: Outcome) -> None:
-    found = STATUS_LINE.match(answer)
-    status = int(found[1]) if found else 0
+    matched = STATUS_LINE.match(answer)
+    status = int(matched[1]) if matched else 0
     fault = ""
-    if not found:
+    if not matched:
         fault = f"no HTTP answer: {answer[:SHOWN_BYTES]!r}" if answer or request.complete else ""
     elif (status >= 500 and status not in CLIENTS_FAULTS) or any(trace in answer for trace in TRACES):
         fault = repr(answer[:SHOWN_BYTES])

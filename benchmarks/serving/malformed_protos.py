@@ -16,8 +16,7 @@ from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
-from benchmarks.serving.malformed_http import MODEL
-from benchmarks.serving.mutations import mutated_bytes
+from benchmarks.serving.malformed_http import MODEL, mutated_bytes
 
 SIZES = (0, 1, 2, 3, 255, 2**16, 2**31 - 1, 2**31, 2**40, 2**62, 2**63 - 1, -1, -(2**63))
 METHODS = {

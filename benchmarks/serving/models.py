@@ -14,8 +14,8 @@ import tf_keras
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from serving import servable
-from serving.warm_up import REQUESTS
+from serving.models import servable
+from serving.models.warm_up import REQUESTS
 
 INPUTS = 16
 WARM_UP_RUNS = 200
@@ -87,3 +87,50 @@ def _rate(call: Callable[[], Any], threads: int, seconds: float) -> float:
 
     with ThreadPoolExecutor(threads) as pool:
         return sum(pool.map(count, range(threads))) / (time.perf_counter() - began)
+
+
+class Several(tf.Module):
+    """What malformed requests are sent to: numbers, strings, several inputs, parsed Examples; y = x / 2 + 2."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
+    def predict(self, x: Any) -> dict[str, Any]:
+        return {"y": x * 0.5 + 2.0}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "words")])
+    def upper(self, words: Any) -> dict[str, Any]:
+        return {"upper": tf.strings.upper(words), "raw_bytes": words}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "words")])
+    def number(self, words: Any) -> dict[str, Any]:
+        return {"number": tf.strings.to_number(words)}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.bool, "flag"),
+            tf.TensorSpec([None], tf.uint8, "small"),
+            tf.TensorSpec([None], tf.int64, "large"),
+            tf.TensorSpec([None], tf.double, "double"),
+        ]
+    )
+    def types(self, flag: Any, small: Any, large: Any, double: Any) -> dict[str, Any]:
+        return {"sum": tf.where(flag, double + tf.cast(small, tf.double), tf.cast(large, tf.double))}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "inputs")])
+    def regress(self, inputs: Any) -> dict[str, Any]:
+        return {"outputs": self._x(inputs) * 0.5 + 2.0}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "inputs")])
+    def classify(self, inputs: Any) -> dict[str, Any]:
+        x = self._x(inputs)
+        return {"scores": tf.stack([1.0 - x, x], axis=1)}
+
+    def _x(self, serialized: Any) -> Any:
+        return tf.io.parse_example(serialized, {"x": tf.io.FixedLenFeature([], tf.float32)})["x"]
+
+
+def save_several(path: Path) -> None:
+    """Writes the model with several signatures as a SavedModel."""
+    module = Several()
+    names = ("upper", "number", "types", "regress", "classify")
+    signatures = {name: getattr(module, name) for name in names}
+    tf.saved_model.save(module, str(path), signatures={"serving_default": module.predict, **signatures})

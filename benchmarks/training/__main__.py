@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from benchmarks.command import command
-from benchmarks.training import fit, input_pipeline, precision, recompute, tflite, workers
-from benchmarks.training.bench import Bench
+from benchmarks.training import fit, precision
+from benchmarks.training.bench import TrainingBench
 
 BENCHMARKS = {
-    "precision": precision.measure,
-    "fit": fit.measure,
-    "input": input_pipeline.measure,
-    "workers": workers.measure,
-    "recompute": recompute.measure,
-    "tflite": tflite.measure,
+    "precision": precision.measure_precision,
+    "fit": fit.measure_fit,
+    "input": fit.measure_input,
+    "workers": fit.measure_workers,
+    "recompute": fit.measure_recompute,
+    "tflite": precision.measure_tflite,
 }
 
 TEXT = """Measure the Trainer: all of it, or what is named.
@@ -22,7 +22,7 @@ Each side of a comparison is a process of its own; they take turns, and ratios a
 Exit codes: 0 all bars met, 1 a bar missed or a run failed.
 """
 
-main = command("The Trainer", TEXT, Bench, BENCHMARKS)
+main = command("The Trainer", TEXT, TrainingBench, BENCHMARKS)
 
 if __name__ == "__main__":
     main()

@@ -2,84 +2,107 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rich.console import Console
+import numpy as np
 
-from benchmarks import child
-from benchmarks.training import data
-from pipeline import recipe
+from benchmarks import millrace
+from benchmarks.command import Bench
+from pipeline.plan import recipe
 
 BATCH = 128
-NOISE_ROWS = 20 * BATCH
-FEW_ROWS = 5 * BATCH
 LARGE_BATCH = 32
+FEW_ROWS, NOISE_ROWS, MANY_ROWS = 5 * BATCH, 20 * BATCH, 80 * BATCH
 LARGE_ROWS = 10 * LARGE_BATCH
-MANY_ROWS = 80 * BATCH
-RESNET, RESNET50, WIDE_AND_DEEP = (f"benchmarks.training.{name}" for name in ("resnet", "resnet50", "wide_and_deep"))
+RESNET, WIDE_AND_DEEP = "benchmarks.training.resnet", "benchmarks.training.wide_and_deep"
+
+Data = dict[str, str]
+"""Where transformed examples are: `train` and `eval`, folders of TFRecords, and `graph`, the transform graph."""
+
+FILES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
+CLASSES = 10
+EVAL_ROWS = 128
+CHANNELS_FIRST = (3, 32, 32)
+
+
+def prepare_noise_images(folder: Path, rows: int) -> Data:
+    """Transformed images of 32x32 pixels and 3 channels, as many as `rows` to train on: noise about a class's color.
+
+    They come as CIFAR-10's binary files. How fast a network learns does not depend on what is in the images.
+    """
+    batches = folder / "cifar-10-batches-bin"
+    batches.mkdir(parents=True)
+    random = np.random.default_rng(1)
+    Path(batches, "batches.meta.txt").write_text("\n".join(map(str, range(CLASSES))) + "\n", encoding="utf-8")
+    for name in FILES:
+        count = EVAL_ROWS if name == FILES[-1] else rows // (len(FILES) - 1)
+        labels = random.integers(0, CLASSES, (count, 1), np.uint8)
+        pixels = random.integers(0, 128, (count, np.prod(CHANNELS_FIRST)), np.uint8) + labels * 12
+        Path(batches, f"{name}.bin").write_bytes(np.hstack([labels, pixels.astype(np.uint8)]).tobytes())
+    return _transformed(
+        folder,
+        "cifar10",
+        f"data.path={batches}",
+        "data.splits={train: data_batch_*, eval: test_batch}",
+        "transform.params={height: 32, width: 32, channels: 3}",
+    )
+
+
+def prepare_digits(folder: Path) -> Data:
+    """scikit-learn's digits, split and transformed as the cifar10 recipe says; see `prepare_noise_images`."""
+    return _transformed(folder, "cifar10")
+
+
+def prepare_taxi_trips(folder: Path) -> Data:
+    """The taxi recipe's rows, transformed; see `prepare_noise_images`."""
+    return _transformed(folder, "taxi")
+
+
+def _transformed(folder: Path, recipe: str, *overrides: str) -> Data:
+    runs = folder / recipe
+    millrace.run(recipe, millrace.write_environment(runs), folder, *overrides, recipe=recipe, last_node="Transform")
+    examples = millrace.output(runs, recipe, "Transform", "transformed_examples").uri
+    graph = millrace.output(runs, recipe, "Transform", "transform_graph").uri
+    return {"train": f"{examples}/Split-train", "eval": f"{examples}/Split-eval", "graph": graph}
 
 
 @dataclass(frozen=True)
-class Bench:
-    """One run of the benchmarks.
+class TrainingBench(Bench):
+    """One run of the benchmarks; data are prepared when they are first asked for.
 
     Attributes:
-        folder: Where everything goes.
-        rounds: How often each side is measured.
-        console: Shows what is being done.
+        prepared: The data by name.
     """
 
-    folder: Path
-    rounds: int
-    console: Console
+    prepared: dict[str, Data] = field(default_factory=dict)
 
-    @functools.cached_property
-    def noise(self) -> dict[str, str]:
-        """See `data.noise_images`; 20 batches."""
-        return self._prepared("images", lambda folder: data.noise_images(folder, NOISE_ROWS))
+    def images(self, rows: int) -> Data:
+        """See `prepare_noise_images`."""
+        return self._prepare(f"{rows} images", lambda folder: prepare_noise_images(folder, rows))
 
-    @functools.cached_property
-    def few(self) -> dict[str, str]:
-        """See `data.noise_images`; 5 batches."""
-        return self._prepared("few images", lambda folder: data.noise_images(folder, FEW_ROWS))
+    def digits(self) -> Data:
+        """See `prepare_digits`."""
+        return self._prepare("digits", prepare_digits)
 
-    @functools.cached_property
-    def to_enlarge(self) -> dict[str, str]:
-        """See `data.noise_images`; 10 batches of `LARGE_BATCH`, for a network that works on them at 224 pixels."""
-        return self._prepared("images to enlarge", lambda folder: data.noise_images(folder, LARGE_ROWS))
+    def taxi(self) -> Data:
+        """See `prepare_taxi_trips`."""
+        return self._prepare("taxi trips", prepare_taxi_trips)
 
-    @functools.cached_property
-    def many(self) -> dict[str, str]:
-        """See `data.noise_images`; 80 batches, for what is done once an epoch weighs too much in short ones."""
-        return self._prepared("many images", lambda folder: data.noise_images(folder, MANY_ROWS))
-
-    @functools.cached_property
-    def digits(self) -> dict[str, str]:
-        """See `data.digits`."""
-        return self._prepared("digits", data.digits)
-
-    @functools.cached_property
-    def taxi(self) -> dict[str, str]:
-        """See `data.taxi_trips`."""
-        return self._prepared("taxi trips", data.taxi_trips)
-
-    def call(self, side: str, note: str, arguments: Mapping[str, Any], cores: Collection[int] = ()) -> Any:
-        """Calls a function of sides.py or, with its module named, another one in a process of its own.
+    def side(self, side: str, note: str, arguments: Mapping[str, Any], cores: Collection[int] = ()) -> Any:
+        """Calls a function of sides.py in a process of its own.
 
         Args:
-            side: Its name, or `module:function`.
+            side: Its name.
             note: Shown meanwhile.
             arguments: The function's, by name.
-            cores: See `child.call`.
+            cores: The processor cores that the process may use; none for all.
         """
-        function = side if ":" in side else f"benchmarks.training.sides:{side}"
-        self.console.print(note, style="dim", highlight=False)
-        return child.call(function, arguments, self.folder / "children", cores)
+        self.say(note)
+        return self.call(f"benchmarks.training.sides:{side}", arguments, cores)
 
     def alternately(self, sides: Mapping[str, Callable[[], Any]]) -> dict[str, list[Any]]:
         """Calls each side once a round, in turns, every other round in reverse; returns the results by side."""
@@ -89,9 +112,11 @@ class Bench:
                 results[name].append(sides[name]())
         return results
 
-    def _prepared(self, name: str, prepare: Callable[[Path], dict[str, str]]) -> dict[str, str]:
-        self.console.print(f"Preparing the {name}", style="dim", highlight=False)
-        return prepare(self.folder / name.replace(" ", "-"))
+    def _prepare(self, name: str, prepare: Callable[[Path], Data]) -> Data:
+        if name not in self.prepared:
+            self.say(f"Preparing the {name}")
+            self.prepared[name] = prepare(self.folder / name.replace(" ", "-"))
+        return self.prepared[name]
 
 
 def trainer_settings(name: str, **changes: Any) -> dict[str, Any]:
@@ -101,7 +126,7 @@ def trainer_settings(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def resnet_settings(**changes: Any) -> dict[str, Any]:
-    """Settings of a short training on `Bench.noise`."""
+    """Settings of a short training on `prepare_noise_images`."""
     return {"batch_size": BATCH, "epochs": 4, "steps_per_execution": 5, **changes}
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import os
 import resource
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +19,44 @@ import tensorflow_transform as tft
 import tf_keras
 
 from benchmarks.training import timing
-from components.trainer import building, cluster, features, fitting, inputs, precision, run
+from components.trainer import building, cluster, devices, train
+from components.trainer.features import Feature
+from components.trainer.inputs import Rows, Split
 from components.trainer.job import Job
+from components.trainer.processes import Surroundings
 
 LABELS = {
     "benchmarks.training.resnet": "label",
-    "benchmarks.training.resnet50": "label",
     "benchmarks.training.wide_and_deep": "big_tip",
 }
 WARM_UP_BATCHES = 20
 KIB = 1024
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Training:
-    """A job's data, opened as `run.train` opens them."""
+    """A job's data, opened as `train.train` opens them."""
 
     job: Job
     recipe: Any
-    features: list[features.Feature]
-    data: fitting.Data
+    features: list[Feature]
+    data: train.Data
+
+    @classmethod
+    def open(cls, job: Job) -> Training:
+        """Opens the job's data."""
+        Path(job.model_run_dir).mkdir(parents=True, exist_ok=True)
+        features, data = train.open_data(job, tft.TFTransformOutput(job.transform_graph))
+        return cls(job, importlib.import_module(job.model_module), features, data)
 
     def build(self) -> tf_keras.Model:
         """The model, with the seed of the settings."""
         tf_keras.utils.set_random_seed(self.job.settings.seed)
         return building.build(self.recipe, self.features, self.job.settings)
 
-    def fit(self, model: tf_keras.Model) -> fitting.Result:
+    def fit(self, model: tf_keras.Model) -> train.Result:
         """Trains the model as the Trainer does."""
-        return fitting.fit(model, self.recipe, self.job, self.data, tf.distribute.get_strategy(), "benchmark")
+        return train.fit(model, self.recipe, self.job, self.data, tf.distribute.get_strategy(), "benchmark")
 
 
 def new_job(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -> Job:
@@ -74,18 +83,6 @@ def new_job(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -
     )
 
 
-def opened(job: Job) -> Training:
-    """Opens the job's data."""
-    Path(job.model_run_dir).mkdir(parents=True, exist_ok=True)
-    output = tft.TFTransformOutput(job.transform_graph)
-    found = features.from_schema(output.transformed_metadata.schema, job.label)
-    layout = inputs.Layout.of(output, found, job.label)
-    train, evaluation = (
-        inputs.open_split(files, layout, job.settings.input) for files in (job.train_files, job.eval_files)
-    )
-    return Training(job, importlib.import_module(job.model_module), found, fitting.Data(train, evaluation))
-
-
 def whole_job(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -> list[list[float]]:
     """Trains and exports as the pipeline's Trainer does, with as many workers as the settings say.
 
@@ -95,9 +92,9 @@ def whole_job(module: str, data: Mapping[str, str], settings: Mapping[str, Any])
     job = new_job(module, data, settings)
     times = _timed_in(job)
     if cluster.is_needed(job.settings):
-        cluster.train(job)
+        cluster.train(job, Surroundings())
     else:
-        run.train(job)
+        train.train(job)
     return _slowest(times)["epochs"]
 
 
@@ -111,8 +108,8 @@ def our_fit(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -
     """
     job = new_job(module, data, settings)
     times = _timed_in(job)
-    with precision.policy(job.settings.precision):
-        training = opened(job)
+    with devices.precision_policy(job.settings.precision):
+        training = Training.open(job)
         model = training.build()
         before = _peak_bytes()
         training.fit(model)
@@ -129,10 +126,10 @@ def bare_fit(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) 
         See `EpochTimer.epochs`.
     """
     job = new_job(module, data, settings)
-    with precision.policy(job.settings.precision):
-        training = opened(job)
-        train = training.data.train
-        columns, labels = next(iter(train.evaluation_batches(job.settings.input).rebatch(train.rows)))
+    with devices.precision_policy(job.settings.precision):
+        training = Training.open(job)
+        split = training.data.train
+        columns, labels = next(iter(split.evaluation_batches(job.settings.input).rebatch(split.rows)))
         arrays = {name: column.numpy() for name, column in columns.items()}, labels.numpy()
         tf_keras.utils.set_random_seed(job.settings.seed)
         model = training.recipe.build_model(training.features, job.settings.params)
@@ -156,8 +153,8 @@ def input_alone(module: str, data: Mapping[str, str], settings: Mapping[str, Any
         Seconds a batch.
     """
     job = new_job(module, data, settings)
-    training = opened(job)
-    augment = fitting._augmentation(training.recipe, job.settings)
+    training = Training.open(job)
+    augment = train.augmentation(training.recipe, job.settings)
     iterator = iter(
         training.data.train.training_batches(job.settings.batch_size, job.settings.seed, job.settings.input, augment)
     )
@@ -167,6 +164,51 @@ def input_alone(module: str, data: Mapping[str, str], settings: Mapping[str, Any
     for _ in range(batches):
         next(iterator)
     return (time.perf_counter() - start) / batches
+
+
+def cross_validate(
+    module: str, data: Mapping[str, str], settings: Mapping[str, Any], seeds: int, folds: int
+) -> list[bool]:
+    """Whether the predicted class is right, for each row of both splits, once a seed, by a model that has not seen it.
+
+    Args:
+        module: See `new_job`.
+        data: See `new_job`.
+        settings: The recipe's `trainer` section; the seed is replaced by 1 to `seeds`.
+        seeds: How many; each also deals the rows into folds anew.
+        folds: A model learns from all folds but one.
+    """
+    right: list[bool] = []
+    for seed in range(1, seeds + 1):
+        job = new_job(module, data, {**settings, "seed": seed})
+        with devices.precision_policy(job.settings.precision):
+            training = Training.open(job)
+            # The folds are dealt in the same order for every precision: the seed's.
+            for fold in _folds(training.data, seed, folds):
+                right += map(bool, _are_right(dataclasses.replace(training, data=fold)))
+    return right
+
+
+def _are_right(training: Training) -> Any:
+    """Trains, and says of each row of the eval split whether its predicted class is right."""
+    model = training.build()
+    training.fit(model)
+    evaluation = training.data.eval
+    inputs, labels = evaluation.layout.split(evaluation.columns or {})
+    return np.argmax(model.predict(inputs, verbose=0), axis=1) == labels.numpy()  # type: ignore[union-attr]
+
+
+def _folds(data: train.Data, seed: int, folds: int) -> Iterator[train.Data]:
+    learned, evaluated = data.train.columns or {}, data.eval.columns or {}
+    columns = {name: tf.concat([learned[name], evaluated[name]], axis=0) for name in learned}
+    parts = np.array_split(np.random.default_rng(seed).permutation(data.train.rows + data.eval.rows), folds)
+    for number, part in enumerate(parts):
+        rest = np.concatenate([*parts[:number], *parts[number + 1 :]])
+        yield train.Data(_take(data.train, columns, rest), _take(data.eval, columns, part))
+
+
+def _take(split: Split, columns: Rows, rows: Any) -> Split:
+    return Split([], split.layout, len(rows), {name: tf.gather(column, rows) for name, column in columns.items()})
 
 
 def _peak_bytes() -> int:

@@ -1,15 +1,93 @@
-"""The Evaluator component: TFMA's configuration, made from a recipe's settings."""
+"""The Evaluator: TFMA's metrics, slices and thresholds, a table of the predictions, and what they say as JSON."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import tensorflow_model_analysis as tfma
-from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts, standard_component_specs
+from tfx.components.evaluator import constants
+from tfx.dsl.components.base import base_beam_executor, base_component, executor_spec
+from tfx.types import (
+    Artifact,
+    BaseChannel,
+    Channel,
+    artifact_utils,
+    component_spec,
+    standard_artifacts,
+    standard_component_specs,
+)
+from tfx.utils import path_utils, proto_utils
+from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
-from components.evaluation.executor import Executor
-from components.evaluation.settings import EvaluatorSettings, MetricBar
+from components.artifacts import split_pattern
+from components.evaluation import insights, recording, summary, tfma_run
+from components.evaluation.predictions import PredictionsTable
+from components.evaluation.settings import PREDICTIONS_FILE, EvaluatorSettings, MetricBar
+from contracts.evaluation import INSIGHTS_FILE, SUMMARY_FILE
+from contracts.file_names import SAMPLE_FILE
+from contracts.model_card import read_card
+
+
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """TFMA's evaluation, with `summary.json`, `insights.json` and the predictions they are from beside TFMA's files."""
+
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
+        """Evaluates the candidate and the baseline, where there is one, and writes the verdict on the candidate.
+
+        Args:
+            input_dict: `examples` and `model`, one artifact each; `baseline_model`, one or none.
+            output_dict: `evaluation` and `blessing`, one artifact each.
+            exec_properties: See `EvaluatorSpec`.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        evaluation = artifact_utils.get_single_instance(output_dict["evaluation"])
+        # By whether it is the baseline.
+        models = {name == "baseline_model": _saved_model(input_dict[name]) for name in MODELS if input_dict.get(name)}
+        config = proto_utils.json_to_proto(exec_properties["eval_config"], tfma.EvalConfig())
+        config = tfma_run.complete_config(config, has_baseline=True in models)
+        predictions, sampled_rows = Path(evaluation.uri, PREDICTIONS_FILE), exec_properties["sampled_rows"]
+        source = recording.Source.of(config)
+        recorders = [recording.table_recorder(str(predictions), source)]
+        if sampled_rows:
+            sample = str(Path(evaluation.uri, SAMPLE_FILE))
+            recorders.append(recording.sample_recorder(sample, sampled_rows, source.candidate))
+        examples = split_pattern(artifact_utils.get_single_instance(input_dict["examples"]), "eval")
+        with self._make_beam_pipeline() as pipeline:
+            tfma_run.evaluate(pipeline, examples, models, config, recorders, evaluation.uri)
+        table = recording.read_table(str(predictions))
+        blessed = _describe(evaluation.uri, table, exec_properties["settings"], models[False])
+        if tfma_run.has_bars(config):
+            _bless(input_dict, artifact_utils.get_single_instance(output_dict["blessing"]), blessed)
+
+
+MODELS = ("model", "baseline_model")
+
+
+def _saved_model(models: list[Artifact]) -> str:
+    model = artifact_utils.get_single_instance(models)
+    return str(path_utils.serving_model_path(model.uri, path_utils.is_old_model_artifact(model)))
+
+
+def _bless(input_dict: Artifacts, blessing: Artifact, blessed: bool) -> None:
+    """Notes the verdict as TFX's own Evaluator does."""
+    for name, prefix in zip(MODELS, ("current", "baseline"), strict=True):
+        for model in input_dict.get(name, []):
+            blessing.set_string_custom_property(f"{prefix}_model", model.uri)
+            blessing.set_int_custom_property(f"{prefix}_model_id", model.id)
+    Path(blessing.uri, constants.BLESSED_FILE_NAME if blessed else constants.NOT_BLESSED_FILE_NAME).touch()
+    blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, int(blessed))
+
+
+def _describe(evaluation: str, table: PredictionsTable, settings: str, model: str) -> bool:
+    """Writes what the evaluation says as plain JSON, and returns whether every bar was reached."""
+    summarized = summary.summarize(evaluation, EvaluatorSettings.model_validate_json(settings), table)
+    Path(evaluation, SUMMARY_FILE).write_text(summarized.model_dump_json(indent=2), encoding="utf-8")
+    # Thousands of numbers: not one a line.
+    described = insights.describe(table, read_card(Path(model)).class_names)
+    Path(evaluation, INSIGHTS_FILE).write_text(described.model_dump_json(), encoding="utf-8")
+    return summarized.blessed
 
 
 class EvaluatorSpec(standard_component_specs.EvaluatorSpec):

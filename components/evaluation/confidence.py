@@ -1,21 +1,40 @@
-"""How sure the metrics of an evaluation are: their intervals, and those of what they differ from the baseline's."""
+"""How sure an evaluation is: values and intervals computed from the rows that it kept, held against TFMA's."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from components.evaluation import bootstrap, intervals, measures, scored
-from components.evaluation.intervals import Difference, Interval
-from components.evaluation.kept import Array, Kept
+from components.evaluation import intervals, measures, predictions
 from components.evaluation.measures import Measure
-from components.evaluation.scored import Scored, SliceKey
+from components.evaluation.predictions import Array, PredictionsTable, ScoredRows, SliceKey
+from contracts.evaluation import Difference, Interval
 
 TOLERANCE = 0.002
-"""How far the value computed from kept rows may be from TFMA's, which puts scores into 10,000 bins for some."""
+"""How far a value computed from the table may be from TFMA's, times the value where that is more than 1."""
+
+ROUNDING = 1e-6
+"""How far sums in float32 may take a value out of its interval."""
+
+BINS = 10_000
+"""TFMA counts scores between so many thresholds, from 0 to 1, for the areas under curves."""
+
+
+@dataclass(frozen=True)
+class Area:
+    """The area under a curve.
+
+    Attributes:
+        exact: Of the scores themselves.
+        binned: Of the scores in TFMA's bins: what TFMA says, if it measures the same.
+    """
+
+    exact: float
+    binned: float
 
 
 @dataclass(frozen=True)
@@ -23,63 +42,85 @@ class Confidence:
     """What is known about the metrics of one group of rows.
 
     Attributes:
-        values: By metric, computed from the rows that were kept.
+        values: By metric, computed from the rows of the table.
         intervals: By metric.
         differences: By metric, where there is a baseline.
+        areas: By metric and whether it is the baseline's; nothing where the table lacks rows.
     """
 
     values: Mapping[str, float]
     intervals: Mapping[str, Interval]
     differences: Mapping[str, Difference]
+    areas: Mapping[tuple[str, bool], Area] = field(default_factory=dict)
 
-    def interval(self, name: str, value: float | None) -> Interval | None:
-        """The interval of a metric whose value TFMA says is this.
+    def value(self, name: str, theirs: float | None, of_baseline: bool = False) -> float | None:
+        """The value to show of a metric that TFMA says is `theirs`: that, or an area as it is without bins.
+
+        Where many scores are in one bin, as those of the rows of a slice may be, TFMA's area is far from the exact one.
+        """
+        area = self.areas.get((name, of_baseline))
+        same_metric = area is not None and theirs is not None and abs(area.binned - theirs) <= TOLERANCE
+        return area.exact if area and same_metric else theirs
+
+    def interval(self, name: str, shown: float | None) -> Interval | None:
+        """The interval of a metric whose value is shown as this.
 
         None where there is none, and where the value computed here is another: an interval of another quantity, such as
         that of a metric whose name is known and whose definition is not, is worse than none.
         """
-        found = self.intervals.get(name)
-        return found if found and _agree(self.values[name], value, found) else None
+        interval = self.intervals.get(name)
+        return _around(interval, self.values[name], shown) if interval else None
 
-    def difference(self, name: str, value: float | None, baseline: float | None) -> Difference | None:
-        """The difference of a metric whose values TFMA says are these; None as for `interval`."""
-        found = self.differences.get(name)
-        apart = None if value is None or baseline is None else value - baseline
-        return found if found and _agree(found["value"], apart, found) else None
-
-
-def _agree(ours: float, theirs: float | None, found: Interval) -> bool:
-    if theirs is None:
-        return False
-    return abs(ours - theirs) <= max(TOLERANCE * max(1.0, abs(theirs)), found["high"] - found["low"])
+    def difference(self, name: str, shown: float | None, baseline: float | None) -> Difference | None:
+        """The difference of a metric whose values are shown as these; None as for `interval`."""
+        difference = self.differences.get(name)
+        if difference is None or shown is None or baseline is None:
+            return None
+        ends = _around(difference, difference.value, shown - baseline)
+        return difference.model_copy(update={"low": ends.low, "high": ends.high}) if ends else None
 
 
-def measure(kept: Kept, names: Sequence[str], slices: Sequence[SliceKey]) -> list[Confidence]:
+def _around(interval: Interval, ours: float, shown: float | None) -> Interval | None:
+    """The interval of the value computed here as that of the value shown; None if they are not the same metric's."""
+    slack = ROUNDING * max(1.0, abs(ours))
+    if shown is None or abs(ours - shown) > TOLERANCE * max(1.0, abs(shown)):
+        return None
+    if not interval.low - slack <= ours <= interval.high + slack:
+        return None
+    if interval.low <= shown <= interval.high:
+        return interval
+    low, high = (end + shown - ours for end in (interval.low, interval.high))
+    return interval.model_copy(update={"low": min(low, shown), "high": max(high, shown)})
+
+
+def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Sequence[SliceKey]) -> list[Confidence]:
     """The intervals of metrics.
 
     Args:
-        kept: The rows.
+        table: The rows.
         names: The metrics' class names.
         slices: The groups of rows, by what each is cut by; () is all of them. Differences are made for that alone.
 
     Returns:
         One for each of `slices`.
     """
-    rows, sound = scored.score(kept)
+    rows, sound = predictions.score_rows(table)
     if rows.task == "other":
         return [Confidence({}, {}, {}) for _ in slices]
-    groups = [scored.members(sound, key) for key in slices]
+    groups = [predictions.rows_of_slice(sound, key) for key in slices]
     whole = [not key for key in slices]
-    found = [_Group(rows.take(group), names, paired) for group, paired in zip(groups, whole, strict=True)]
-    drawn = bootstrap.sums([group.columns() for group in found], groups)
-    return [group.confidence(sums) for group, sums in zip(found, drawn, strict=True)]
+    all_kept = len(rows.labels) == table.rows
+    measured = [_Group(rows.take(group), names, paired, all_kept) for group, paired in zip(groups, whole, strict=True)]
+    drawn = intervals.bootstrap_sums([group.columns() for group in measured], groups)
+    return [group.confidence(sums) for group, sums in zip(measured, drawn, strict=True)]
 
 
 class _Group:
     """The metrics of one group of rows: those from sums that are drawn anew, and the others."""
 
-    def __init__(self, rows: Scored, names: Sequence[str], paired: bool) -> None:
+    def __init__(self, rows: ScoredRows, names: Sequence[str], paired: bool, all_kept: bool) -> None:
         self._rows = rows
+        self._all_kept = all_kept
         self._names = names
         self._baseline = rows.baseline if paired else None
         self._measures: dict[str, Measure] = {}
@@ -87,16 +128,16 @@ class _Group:
         self._columns: list[Array] = []
         self._places: dict[tuple[str, bool], slice] = {}
         for name in names if len(rows.labels) else ():
-            if found := measures.of(rows.task, name):
-                self._add(name, found)
+            if measure := measures.measure_named(rows.task, name):
+                self._add(name, measure)
 
-    def _add(self, name: str, found: Measure) -> None:
-        columns = found.columns(self._rows.labels, self._rows.predictions)
-        self._measures[name], self._sums[name] = found, columns.sum(axis=0, dtype=np.float64)
-        if not found.proportion or self._baseline is not None:
+    def _add(self, name: str, measure: Measure) -> None:
+        columns = measure.columns(self._rows.labels, self._rows.predictions)
+        self._measures[name], self._sums[name] = measure, columns.sum(axis=0, dtype=np.float64)
+        if not measure.proportion or self._baseline is not None:
             self._place(name, False, columns)
         if self._baseline is not None:
-            self._place(name, True, found.columns(self._rows.labels, self._baseline))
+            self._place(name, True, measure.columns(self._rows.labels, self._baseline))
 
     def _place(self, name: str, of_baseline: bool, columns: Array) -> None:
         start = sum(column.shape[1] for column in self._columns)
@@ -114,21 +155,35 @@ class _Group:
             drawn: The sums of `columns`, [s, replicates].
         """
         values: dict[str, float] = {}
-        found: dict[str, Interval | None] = {}
+        known: dict[str, Interval | None] = {}
         differences: dict[str, Difference | None] = {}
         for name, how in self._measures.items():
             values[name] = float(how.value(self._sums[name]))
-            found[name] = self._interval(name, how, drawn)
+            known[name] = self._interval(name, how, drawn)
             differences[name] = self._difference(name, how, drawn)
         if self._rows.task == "binary" and len(self._rows.labels):
-            self._add_ranked(values, found, differences)
-        return Confidence(values, _defined(found), {name: one for name, one in differences.items() if one})
+            self._add_ranked(values, known, differences)
+        areas = self._areas() if self._all_kept and self._rows.task == "binary" else {}
+        differences_made = {name: one for name, one in differences.items() if one}
+        return Confidence(values, _defined_intervals(known), differences_made, areas)
+
+    def _areas(self) -> dict[tuple[str, bool], Area]:
+        positive = self._rows.labels == 1
+        if positive.all() or not positive.any():
+            return {}
+        models = {False: self._rows.predictions} | ({} if self._baseline is None else {True: self._baseline})
+        return {
+            (name, of_baseline): Area(area(positive, scores), area(positive, _binned(scores)))
+            for of_baseline, scores in models.items()
+            for name, area in _AREAS.items()
+            if name in self._names
+        }
 
     def _interval(self, name: str, how: Measure, drawn: Array) -> Interval | None:
         if how.proportion:
             successes, trials = self._sums[name]
             return intervals.wilson(round(successes), round(trials))
-        return bootstrap.percentiles(how.value(drawn[self._places[name, False]]))
+        return intervals.percentiles(how.value(drawn[self._places[name, False]]))
 
     def _difference(self, name: str, how: Measure, drawn: Array) -> Difference | None:
         if self._baseline is None:
@@ -138,21 +193,32 @@ class _Group:
         ours, others = (how.value(drawn[self._places[name, which]]) for which in (False, True))
         with np.errstate(invalid="ignore"):
             # Not defined where both are infinite.
-            found = bootstrap.percentiles(ours - others, "paired bootstrap")
-        return Difference(value=value, **found) if found and math.isfinite(value) else None
+            interval = intervals.percentiles(ours - others, "paired bootstrap")
+        return Difference(value=value, **dict(interval)) if interval and math.isfinite(value) else None
 
     def _add_ranked(
-        self, values: dict[str, float], found: dict[str, Interval | None], differences: dict[str, Difference | None]
+        self, values: dict[str, float], known: dict[str, Interval | None], differences: dict[str, Difference | None]
     ) -> None:
         positive, scores = self._rows.labels == 1, self._rows.predictions
-        if "AUC" in self._names and (value := intervals.area(positive, scores)) is not None:
-            values["AUC"], found["AUC"] = value, intervals.delong(positive, scores)
+        if "AUC" in self._names and (value := intervals.roc_area(positive, scores)) is not None:
+            values["AUC"], known["AUC"] = value, intervals.delong(positive, scores)
             if self._baseline is not None:
                 differences["AUC"] = intervals.delong_difference(positive, scores, self._baseline)
         if "AUCPrecisionRecall" in self._names and positive.any():
-            values["AUCPrecisionRecall"] = bootstrap.precision_recall_value(positive, scores)
-            found["AUCPrecisionRecall"] = bootstrap.precision_recall_area(positive, scores)
+            values["AUCPrecisionRecall"] = intervals.precision_recall_value(positive, scores)
+            known["AUCPrecisionRecall"] = intervals.precision_recall_area(positive, scores)
 
 
-def _defined(found: Mapping[str, Interval | None]) -> dict[str, Interval]:
-    return {name: one for name, one in found.items() if one is not None and math.isfinite(one["low"] + one["high"])}
+_AREAS: dict[str, Callable[[Array, Array], Any]] = {
+    "AUC": intervals.roc_area,
+    "AUCPrecisionRecall": intervals.precision_recall_value,
+}
+
+
+def _binned(scores: Array) -> Array:
+    """Scores in TFMA's bins: its first threshold is below 0, the others end the bins, which they belong to."""
+    return np.asarray(np.maximum(np.ceil(scores * (BINS - 1)), 1))
+
+
+def _defined_intervals(known: Mapping[str, Interval | None]) -> dict[str, Interval]:
+    return {name: one for name, one in known.items() if one is not None and math.isfinite(one.low + one.high)}

@@ -1,49 +1,251 @@
-"""How good the model is, beyond its metrics: what a report shows of an evaluation, as plain data."""
+"""How good the model is, beyond its metrics, as plain data: calibration, confusion, curves and the worst rows."""
 
 from __future__ import annotations
 
+import base64
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from components.evaluation import curves, scored, worst
-from components.evaluation.kept import Kept
-from components.evaluation.scored import Scored
+import numpy as np
+from tensorflow.core.example.example_pb2 import Example
+
+from components.evaluation import measures, predictions
+from components.evaluation.measures import THRESHOLD
+from components.evaluation.predictions import Array, PredictionsTable, ScoredRows, Task, WorstRow
+from contracts.evaluation import CalibrationBin, Confusion, Insights, Point, Scores, WorstExample
+
+CALIBRATION_BINS = 10
+SCORE_BINS = 20
+MAX_POINTS = 200
+MAX_CLASSES = 100
+"""With more classes there is no confusion matrix: it would be megabytes that nobody can look at."""
 
 
-def describe(kept: Kept, class_names: Sequence[str] | None = None) -> dict[str, Any]:
-    """What is known from the rows that were kept.
+def calibration(rows: ScoredRows) -> list[CalibrationBin]:
+    """Predictions against what came true, in bins; those without rows are left out.
+
+    In a binary task bins of the score, of equal width; with several classes the same of the top score against whether
+    that class was right; for numbers groups of as many rows each, by prediction.
+    """
+    labels, predictions = _to_calibrate(rows)
+    if rows.task == "regression":
+        edges = np.unique(np.quantile(predictions, np.linspace(0, 1, CALIBRATION_BINS + 1)))
+    else:
+        edges = np.linspace(0, 1, CALIBRATION_BINS + 1)
+    # A single value is a bin without a width.
+    edges = edges if len(edges) > 1 else np.repeat(edges, 2)
+    places = np.clip(np.searchsorted(edges, predictions, side="right") - 1, 0, len(edges) - 2)
+    return [
+        CalibrationBin(
+            low=float(edges[place]),
+            high=float(edges[place + 1]),
+            rows=int(inside.sum()),
+            mean_prediction=float(predictions[inside].mean()),
+            mean_label=float(labels[inside].mean()),
+        )
+        for place in range(len(edges) - 1)
+        if (inside := places == place).any()
+    ]
+
+
+def calibration_error(bins: Sequence[CalibrationBin]) -> float:
+    """The expected calibration error: how far predictions are from what came true, averaged over rows.
+
+    Naeini, Cooper & Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning, AAAI; for the
+    top score of several classes Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML.
+    """
+    rows = sum(part.rows for part in bins)
+    return float(sum(part.rows * abs(part.mean_prediction - part.mean_label) for part in bins) / rows)
+
+
+def confusion(rows: ScoredRows, classes: Sequence[str]) -> Confusion | None:
+    """How many rows of each class (rows) were predicted to be of which (columns); None with too many classes."""
+    size = len(classes)
+    if size > MAX_CLASSES:
+        return None
+    places = rows.labels.astype(np.int64) * size + predicted(rows)
+    counts = np.bincount(places, minlength=size * size).reshape(size, size)
+    threshold = THRESHOLD if rows.task == "binary" else None
+    return Confusion(labels=list(classes), counts=counts.tolist(), threshold=threshold)
+
+
+def predicted(rows: ScoredRows) -> Array:
+    """The class that is predicted, int64 [n]."""
+    if rows.task == "binary":
+        return np.asarray(rows.predictions > THRESHOLD, np.int64)
+    return np.asarray(rows.predictions.argmax(axis=1), np.int64)
+
+
+def scores(rows: ScoredRows) -> list[Scores]:
+    """A histogram of the scores of each true class."""
+    edges = np.linspace(0, 1, SCORE_BINS + 1)
+    counts = [np.histogram(rows.predictions[rows.labels == label], edges)[0] for label in (0, 1)]
+    return [
+        Scores(label=str(label), bins=list(zip(edges[:-1].tolist(), edges[1:].tolist(), counted.tolist(), strict=True)))
+        for label, counted in enumerate(counts)
+    ]
+
+
+def roc(rows: ScoredRows) -> list[Point] | None:
+    """[false positive rate, true positive rate] at up to 200 thresholds, up from (0, 0); None for one class only."""
+    true, false = _cumulated(rows)
+    if not true[-1] or not false[-1]:
+        return None
+    return _thinned(false / false[-1], true / true[-1])
+
+
+def precision_recall(rows: ScoredRows) -> list[Point] | None:
+    """[recall, precision] at up to 200 thresholds, from the highest score down; None without positive rows."""
+    true, false = _cumulated(rows)
+    if not true[-1]:
+        return None
+    true, false = true[1:], false[1:]
+    return _thinned(true / true[-1], true / (true + false))
+
+
+def _to_calibrate(rows: ScoredRows) -> tuple[Array, Array]:
+    if rows.task != "multiclass":
+        return rows.labels, rows.predictions
+    return (predicted(rows) == rows.labels).astype(np.float64), rows.predictions.max(axis=1)
+
+
+def _cumulated(rows: ScoredRows) -> tuple[Array, Array]:
+    """True and false positives at each score as the threshold, from above the highest down, int [thresholds + 1]."""
+    order = np.argsort(-rows.predictions, kind="stable")
+    score, positive = rows.predictions[order], rows.labels[order] == 1
+    last = np.append(np.flatnonzero(np.diff(score)), len(score) - 1)
+    true, false = (np.concatenate([[0], np.cumsum(which)[last]]) for which in (positive, ~positive))
+    return true, false
+
+
+def _thinned(x: Array, y: Array) -> list[Point]:
+    """Points of a curve, at most `MAX_POINTS`, about as far from each other along it; the ends among them."""
+    if len(x) > MAX_POINTS:
+        way = np.concatenate([[0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
+        few = np.unique(np.searchsorted(way, np.linspace(0, way[-1], MAX_POINTS)))
+        few[-1] = len(x) - 1
+        few[0] = 0
+        x, y = x[few], y[few]
+    return [(float(a), float(b)) for a, b in zip(x, y, strict=True)]
+
+
+MAX_IMAGE_BYTES = 64_000
+MAX_TEXT = 2_000
+MAX_ENTRIES = 100
+"""Of a feature; what is left out is counted."""
+
+IMAGES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
+"""Kinds of image by how their bytes begin."""
+
+
+def worst_rows(table: PredictionsTable, task: Task, classes: Sequence[str] | None) -> list[WorstExample]:
+    """The worst-scored rows, the worst first.
 
     Args:
-        kept: The evaluation's rows.
-        class_names: The classes in the order of their ids, where they have names.
-
-    Returns:
-        `task`: `binary`, `multiclass`, `regression`, or `other` where labels and predictions are of no kind that is
-        known here: all below `rows_kept` is then None or empty. `rows`: of the evaluation; `rows_kept`: those that the
-        rest is computed from. `classes`: names or ids as text. `calibration`, `calibration_error`, `confusion`,
-        `scores`, `roc`, `precision_recall`: see `curves`; None where the task has no such thing. `worst`: see
-        `worst.rows`.
+        table: The evaluation's rows.
+        task: What they are from.
+        classes: Names or ids of its classes.
     """
-    rows, sound = scored.score(kept)
-    classes = _classes(rows, class_names)
+    return [
+        WorstExample(
+            loss=_loss(row, task),
+            label=classes[int(row.label)] if classes else row.label,
+            prediction=_prediction(row),
+            predicted=_predicted(row, task, classes),
+            features=features(row.serialized),
+        )
+        for row in table.worst
+    ]
+
+
+def features(serialized: bytes) -> dict[str, list[Any]]:
+    """The values of a serialized tf.Example by feature.
+
+    Numbers and text are as they are; a PNG or JPEG is `{"image": "data:…"}` if it is small, other bytes are
+    `{"bytes": length}`; of a feature with very many values the first ones, and `{"more": count}`.
+    """
+    by_name = Example.FromString(serialized).features.feature
+    return {name: _values(by_name[name]) for name in sorted(by_name)}
+
+
+def _values(feature: Any) -> list[Any]:
+    kind = feature.WhichOneof("kind")
+    values = list(getattr(feature, kind).value) if kind else []
+    shown = [_value(value) for value in values[:MAX_ENTRIES]]
+    return [*shown, {"more": len(values) - MAX_ENTRIES}] if len(values) > MAX_ENTRIES else shown
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, float):
+        # To as many digits as a 32-bit float has; JSON has no NaN.
+        return float(f"{value:.7g}") if math.isfinite(value) else str(value)
+    return _of_bytes(value) if isinstance(value, bytes) else value
+
+
+def _of_bytes(value: bytes) -> Any:
+    kind = next((kind for start, kind in IMAGES.items() if value.startswith(start)), None)
+    if kind and len(value) < MAX_IMAGE_BYTES:
+        return {"image": f"data:{kind};base64,{base64.b64encode(value).decode()}"}
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"bytes": len(value)}
+    if kind or any(not (character.isprintable() or character.isspace()) for character in text):
+        return {"bytes": len(value)}
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+
+
+def _loss(row: WorstRow, task: Task) -> float | None:
+    label = np.array([row.label])
+    if task == "binary":
+        loss = measures.binary_cross_entropy(label, row.prediction)[0]
+    elif task == "multiclass":
+        loss = measures.multiclass_cross_entropy(label, row.prediction[None])[0]
+    else:
+        loss = row.error**2
+    return float(loss) if math.isfinite(loss) else None
+
+
+def _prediction(row: WorstRow) -> Any:
+    numbers = [float(f"{value:.6g}") if math.isfinite(value) else None for value in row.prediction.tolist()]
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _predicted(row: WorstRow, task: Task, classes: Sequence[str] | None) -> str | None:
+    if classes is None or not np.isfinite(row.prediction).all():
+        return None
+    place = int(row.prediction[0] > THRESHOLD) if task == "binary" else int(row.prediction.argmax())
+    return classes[place]
+
+
+def describe(table: PredictionsTable, class_names: Sequence[str] | None = None) -> Insights:
+    """What is known from the rows of the table.
+
+    Args:
+        table: The evaluation's rows.
+        class_names: The classes in the order of their ids, where they have names.
+    """
+    rows, sound = predictions.score_rows(table)
+    classes = _class_texts(rows, class_names)
     binary = rows.task == "binary"
-    bins = curves.calibration(rows) if rows.task != "other" else []
-    return {
-        "task": rows.task,
-        "rows": kept.rows,
-        "rows_kept": len(sound.labels),
-        "classes": classes,
-        "calibration": bins,
-        "calibration_error": curves.calibration_error(bins) if classes else None,
-        "confusion": curves.confusion(rows, classes) if classes else None,
-        "scores": curves.scores(rows) if binary else None,
-        "roc": curves.roc(rows) if binary else None,
-        "precision_recall": curves.precision_recall(rows) if binary else None,
-        "worst": worst.rows(kept, rows.task, classes),
-    }
+    bins = calibration(rows) if rows.task != "other" else []
+    return Insights(
+        task=rows.task,
+        rows=table.rows,
+        rows_kept=len(sound.labels),
+        classes=classes,
+        calibration=bins,
+        calibration_error=calibration_error(bins) if classes else None,
+        confusion=confusion(rows, classes) if classes else None,
+        scores=scores(rows) if binary else None,
+        roc=roc(rows) if binary else None,
+        precision_recall=precision_recall(rows) if binary else None,
+        worst=worst_rows(table, rows.task, classes),
+    )
 
 
-def _classes(rows: Scored, names: Sequence[str] | None) -> list[str] | None:
+def _class_texts(rows: ScoredRows, names: Sequence[str] | None) -> list[str] | None:
     if rows.task not in {"binary", "multiclass"}:
         return None
     count = rows.predictions.shape[1] if rows.task == "multiclass" else 2

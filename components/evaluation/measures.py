@@ -10,9 +10,55 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from components.evaluation import losses
-from components.evaluation.kept import Array
-from components.evaluation.scored import Task
+from components.evaluation.predictions import Array, Task
+
+EPSILON = 1e-7
+"""Keras's fuzz factor: probabilities are kept this far from 0 and 1 before their logarithm is taken."""
+
+
+def prediction_errors(labels: Array, predictions: Array) -> Array:
+    """How wrong each prediction is: what rows are ordered by, without knowing yet what kind of task it is.
+
+    Args:
+        labels: Class ids or numbers, float64 [n].
+        predictions: float [n, k].
+
+    Returns:
+        float64 [n]: for one number a row its distance from the label, which puts both squared errors and a score's
+        cross-entropies in order; for several the cross-entropy. Infinite where a prediction is not a number.
+    """
+    if predictions.shape[1] == 1:
+        wrong = np.abs(predictions[:, 0].astype(np.float64) - labels)
+    else:
+        wrong = multiclass_cross_entropy(labels, predictions)
+    return np.where(np.isnan(wrong), np.inf, wrong)
+
+
+def binary_cross_entropy(labels: Array, scores: Array) -> Array:
+    """-log p of the true class, as tf_keras.losses.BinaryCrossentropy, float64 [n]."""
+    score = np.clip(scores.astype(np.float64), EPSILON, 1 - EPSILON)
+    return np.asarray(-np.where(labels == 1, np.log(score + EPSILON), np.log(1 - score + EPSILON)))
+
+
+def multiclass_cross_entropy(labels: Array, predictions: Array) -> Array:
+    """-log p of the true class, as tf_keras.losses.SparseCategoricalCrossentropy, float64 [n]."""
+    chance = probabilities(predictions)
+    of_label = chance[np.arange(len(labels)), labels.astype(np.int64)]
+    return np.asarray(-np.log(np.clip(of_label, EPSILON, 1 - EPSILON)))
+
+
+def probabilities(predictions: Array) -> Array:
+    """Predictions of several classes as probabilities, float64 [n, k].
+
+    Rows that are none, not all at least 0 with the sum 1, are taken for logits: softmax makes them probabilities.
+    """
+    values = predictions.astype(np.float64)
+    proper = (values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) < 0.01)
+    if proper.all():
+        return values
+    powers = np.exp(values - values.max(axis=1, keepdims=True))
+    return np.where(proper[:, None], values, powers / powers.sum(axis=1, keepdims=True))
+
 
 THRESHOLD = 0.5
 TOP_K = 5
@@ -33,12 +79,12 @@ class Measure:
     proportion: bool = False
 
 
-def of(task: Task, name: str) -> Measure | None:
+def measure_named(task: Task, name: str) -> Measure | None:
     """A metric by its class name; None for one that is no function of sums."""
     return _BY_TASK[task].get(name)
 
 
-def names(task: Task) -> list[str]:
+def measure_names(task: Task) -> list[str]:
     """The class names of the metrics that `of` knows."""
     return list(_BY_TASK[task])
 
@@ -120,7 +166,7 @@ def _percentage_error(labels: Array, predictions: Array) -> Array:
 
 
 def _squared_logarithmic_error(labels: Array, predictions: Array) -> Array:
-    logs = [np.log(np.maximum(values, losses.EPSILON) + 1) for values in (labels, predictions)]
+    logs = [np.log(np.maximum(values, EPSILON) + 1) for values in (labels, predictions)]
     return np.asarray((logs[1] - logs[0]) ** 2)
 
 
@@ -161,8 +207,8 @@ _COUNTS = {
     "F1Score": Measure(_confusion, _f1),
     "BalancedAccuracy": Measure(_confusion, _balanced_accuracy),
     "MatthewsCorrelationCoefficient": Measure(_confusion, _matthews),
-    "BinaryCrossentropy": _mean(losses.binary_cross_entropy),
-    "BinaryCrossEntropy": _mean(losses.binary_cross_entropy),
+    "BinaryCrossentropy": _mean(binary_cross_entropy),
+    "BinaryCrossEntropy": _mean(binary_cross_entropy),
 }
 _SHORT = {
     "PPV": "Precision",
@@ -177,9 +223,9 @@ _CLASSES = {
     "CategoricalAccuracy": _share(_right),
     "SparseTopKCategoricalAccuracy": _share(_in_top),
     "TopKCategoricalAccuracy": _share(_in_top),
-    "SparseCategoricalCrossentropy": _mean(losses.multiclass_cross_entropy),
-    "CategoricalCrossentropy": _mean(losses.multiclass_cross_entropy),
-    "CategoricalCrossEntropy": _mean(losses.multiclass_cross_entropy),
+    "SparseCategoricalCrossentropy": _mean(multiclass_cross_entropy),
+    "CategoricalCrossentropy": _mean(multiclass_cross_entropy),
+    "CategoricalCrossEntropy": _mean(multiclass_cross_entropy),
 }
 _BY_TASK: dict[Task, dict[str, Measure]] = {
     "binary": _NUMBERS | _COUNTS | {short: _COUNTS[name] for short, name in _SHORT.items()},

@@ -1,177 +1,282 @@
-"""Keeps labels and predictions of an evaluation's rows, as TFMA's extractors hand them through."""
+"""The predictions table of an evaluation: label, prediction and slices of each row, side by side in arrays.
+
+Parts of a table are merged in any order and give the same. Above `MAX_ROWS` rows, those with the smallest digests are
+table: a random choice that depends neither on order nor on batches. NumPy alone reads the file.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+import heapq
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-import apache_beam as beam
 import numpy as np
-import tensorflow as tf
-import tensorflow_model_analysis as tfma
-from tensorflow_model_analysis import constants
-from tensorflow_model_analysis.metrics import metric_util
+import numpy.typing as npt
 
-from components.evaluation import kept, losses
-from components.evaluation.keeping import Keeper
-from components.evaluation.kept import Array, Kept, Values, text_of
+MAX_ROWS = 200_000
+"""Of how many rows label and prediction are kept at most."""
 
-MAX_PARTS = 64
-"""After so many parts a worker puts them together."""
+MAX_VALUES = 10_000_000
+"""How many numbers the predictions of one model may be that are kept; with many classes, of fewer rows."""
+
+WORST_ROWS = 20
+
+Array = npt.NDArray[Any]
+Values = tuple[str, ...]
+"""What a row has of a feature, as text: nothing, one value, or several."""
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where in TFMA's extracts a batch's labels and predictions are.
+class WorstRow:
+    """One of the rows that the model is most wrong about.
 
     Attributes:
-        candidate: The candidate's name where there are several models, else None.
-        baseline: The baseline's name, or None.
-        prediction_key: Which output of the model is judged, where it serves several.
+        error: What they are ordered by: how far a number is off, or the cross-entropy of a class; infinite where the
+            prediction is not a number.
+        digest: Of the row; orders those that are equally wrong.
+        label: The class id or the number.
+        prediction: float32 [k].
+        serialized: The row.
+    """
+
+    error: float
+    digest: int
+    label: float
+    prediction: Array
+    serialized: bytes
+
+    @property
+    def rank(self) -> tuple[float, int, float]:
+        """Smaller is worse."""
+        return (-self.error, self.digest, self.label)
+
+
+@dataclass(frozen=True)
+class PredictionsTable:
+    """The rows of an evaluation, or of a part of it.
+
+    Attributes:
+        rows: How many rows were evaluated; those below may be fewer.
+        digests: The first 64 bits of the SHA-256 of the serialized rows, uint64 [n].
+        labels: Class ids or numbers, float64 [n].
+        predictions: The candidate's, float32 [n, k]: k is 1 for a score or a number, else the number of classes. With k
+            of 0 the labels or predictions were of no kind that is known here.
+        baseline: The baseline's, in the same shape, or None.
         features: Those that slices are cut by.
+        slices: For each of them a position in `values`, int32 [n, features].
+        values: For each of them what rows have of it.
+        worst: The rows that the model is most wrong about, the worst first.
     """
 
-    candidate: str | None
-    baseline: str | None
-    prediction_key: str
+    rows: int
+    digests: Array
+    labels: Array
+    predictions: Array
+    baseline: Array | None
     features: tuple[str, ...]
+    slices: Array
+    values: tuple[tuple[Values, ...], ...]
+    worst: tuple[WorstRow, ...] = ()
 
-    @classmethod
-    def of(cls, config: tfma.EvalConfig) -> Source:
-        """What a configuration, with TFMA's defaults filled in, says."""
-        names = {spec.is_baseline: spec.name for spec in config.model_specs} if len(config.model_specs) > 1 else {}
-        candidate = next(spec for spec in config.model_specs if not spec.is_baseline)
-        features = sorted({key for spec in config.slicing_specs for key in spec.feature_keys})
-        return cls(names.get(False), names.get(True), candidate.prediction_key, tuple(features))
-
-
-def keeper(path: str, source: Source) -> Keeper:
-    """Keeps labels and predictions.
-
-    Args:
-        path: The file to write.
-        source: Where they are.
-    """
-    return Keeper(partial(read_batch, source=source), MergeParts(), partial(_write, path=path))
+    def take(self, which: Array) -> PredictionsTable:
+        """The rows at these positions or under this mask; `rows` and `worst` stay."""
+        baseline = None if self.baseline is None else self.baseline[which]
+        return replace(
+            self,
+            digests=self.digests[which],
+            labels=self.labels[which],
+            predictions=self.predictions[which],
+            baseline=baseline,
+            slices=self.slices[which],
+        )
 
 
-class MergeParts(beam.CombineFn):
-    """Puts parts together; what it holds meanwhile is bounded by the limits of `kept.merge` and `MAX_PARTS` batches."""
-
-    def create_accumulator(self) -> list[Kept]:
-        return []
-
-    def add_input(self, accumulator: list[Kept], element: Kept) -> list[Kept]:
-        return self.merge_accumulators([accumulator, [element]])
-
-    def merge_accumulators(self, accumulators: Iterable[list[Kept]]) -> list[Kept]:
-        parts = [part for accumulator in accumulators for part in accumulator]
-        return parts if len(parts) < MAX_PARTS else [kept.merge(parts)]
-
-    def compact(self, accumulator: list[Kept]) -> list[Kept]:
-        return [kept.merge(accumulator)] if accumulator else accumulator
-
-    def extract_output(self, accumulator: list[Kept]) -> Kept:
-        return kept.ordered(kept.merge(accumulator)) if accumulator else kept.unknown(0)
+def text_of(value: Any) -> str:
+    """A feature's value as a slice shows it."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def read_batch(batch: Mapping[str, Any], source: Source) -> Kept:
-    """What is kept of a batch.
-
-    Args:
-        batch: TFMA's extracts before the batches are taken apart.
-        source: Where in it labels and predictions are.
-    """
-    serialized = np.asarray(batch[constants.INPUT_KEY]).ravel()
-    found = _labels_and_predictions(batch, source.candidate, source.prediction_key)
-    if found is None:
-        return kept.unknown(len(serialized))
-    labels, predictions = found
-    compared = _labels_and_predictions(batch, source.baseline, source.prediction_key) if source.baseline else None
-    baseline = compared[1] if compared and compared[1].shape == predictions.shape else None
-    digests = np.array([int.from_bytes(hashlib.sha256(row).digest()[:8], "big") for row in serialized], np.uint64)
-    slices = [_values(_feature(batch, source.candidate, name), len(serialized)) for name in source.features]
-    return Kept(
-        rows=len(serialized),
-        digests=digests,
-        labels=labels,
-        predictions=predictions,
-        baseline=baseline,
-        features=source.features,
-        slices=np.stack([codes for codes, _ in slices], 1) if slices else np.zeros((len(serialized), 0), np.int32),
-        values=tuple(values for _, values in slices),
-        worst=_worst(serialized, digests, labels, predictions),
+def unknown_table(rows: int) -> PredictionsTable:
+    """So many rows whose labels or predictions are of no kind that is known here."""
+    none = np.zeros(0)
+    return PredictionsTable(
+        rows, none.astype(np.uint64), none, none.reshape(0, 0), None, (), np.zeros((0, 0), np.int32), ()
     )
 
 
-def _labels_and_predictions(batch: Mapping[str, Any], model: str | None, key: str) -> tuple[Array, Array] | None:
-    """float64 [n] and float32 [n, k]; None where they are neither scores nor numbers nor one class of several a row."""
-    labels, predictions = batch[constants.LABELS_KEY], batch[constants.PREDICTIONS_KEY]
-    if model is not None:
-        labels = labels[model] if isinstance(labels, Mapping) else labels
-        predictions = predictions[model]
-    labels, predictions = metric_util.prepare_labels_and_predictions(labels, predictions, key)
-    if not (_is_numeric(labels) and _is_numeric(predictions) and len(predictions)):
-        return None
-    predictions = predictions.reshape(len(predictions), -1)
-    if labels.size == predictions.size and predictions.shape[1] > 1:
-        labels = labels.reshape(predictions.shape)
-        if not (np.isin(labels, (0, 1)).all() and (labels.sum(axis=1) == 1).all()):
-            return None
-        labels = labels.argmax(axis=1)
-    if labels.size != len(predictions):
-        return None
-    labels = labels.ravel().astype(np.float64)
-    if predictions.shape[1] > 1 and not (np.isin(labels, np.arange(predictions.shape[1])).all()):
-        return None
-    return labels, predictions.astype(np.float32)
+def merge_tables(
+    parts: Sequence[PredictionsTable], max_rows: int = MAX_ROWS, max_values: int = MAX_VALUES
+) -> PredictionsTable:
+    """The parts as one, with at most `max_rows` rows and `max_values` numbers a model.
+
+    Args:
+        parts: At least one.
+        max_rows: The most rows to keep.
+        max_values: The most numbers to keep of a model's predictions.
+    """
+    # Nothing tells of what kind the rows of an empty part would have been.
+    parts = [part for part in parts if part.rows] or parts[:1]
+    rows = sum(part.rows for part in parts)
+    widths = {part.predictions.shape[1] for part in parts}
+    if len(widths) > 1 or widths == {0}:
+        return unknown_table(rows)
+    [width] = widths
+    compared = all(part.baseline is not None for part in parts)
+    values, slices = _merged_values(parts)
+    whole = PredictionsTable(
+        rows=rows,
+        digests=np.concatenate([part.digests for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]),
+        predictions=np.concatenate([part.predictions for part in parts]),
+        baseline=np.concatenate([part.baseline for part in parts if part.baseline is not None]) if compared else None,
+        features=parts[0].features,
+        slices=slices,
+        values=values,
+        worst=tuple(
+            heapq.nsmallest(WORST_ROWS, (row for part in parts for row in part.worst), key=lambda row: row.rank)
+        ),
+    )
+    limit = max(1, min(max_rows, max_values // width))
+    if len(whole.digests) <= limit:
+        return whole
+    return whole.take(np.argpartition(whole.digests, limit - 1)[:limit])
 
 
-def _is_numeric(values: Any) -> bool:
-    return isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
+def in_order(table: PredictionsTable) -> PredictionsTable:
+    """The same rows and values in an order that does not depend on how they came together."""
+    columns = table.predictions.T[:1] if table.predictions.shape[1] else ()
+    rows = table.take(np.lexsort([*columns, table.labels, table.digests]))
+    values, slices = [], np.empty_like(rows.slices)
+    for feature, known in enumerate(table.values):
+        order = sorted(range(len(known)), key=known.__getitem__)
+        values.append(tuple(known[position] for position in order))
+        slices[:, feature] = np.argsort(order)[rows.slices[:, feature]] if known else 0
+    return replace(rows, values=tuple(values), slices=slices)
 
 
-def _worst(serialized: Array, digests: Array, labels: Array, predictions: Array) -> tuple[kept.Worst, ...]:
-    errors = losses.errors(labels, predictions)
-    few = np.lexsort([digests, -errors])[: kept.WORST_ROWS]
-    return tuple(
-        kept.Worst(float(errors[row]), int(digests[row]), float(labels[row]), predictions[row], serialized[row])
-        for row in few
+def _merged_values(parts: Sequence[PredictionsTable]) -> tuple[tuple[tuple[Values, ...], ...], Array]:
+    """All values of each feature, and the parts' rows as positions among them."""
+    features = len(parts[0].values)
+    positions: list[dict[Values, int]] = [{} for _ in range(features)]
+    slices = []
+    for part in parts:
+        moved = np.empty_like(part.slices)
+        for feature, known in enumerate(part.values):
+            to = [positions[feature].setdefault(value, len(positions[feature])) for value in known]
+            moved[:, feature] = np.array(to, np.int32)[part.slices[:, feature]]
+        slices.append(moved)
+    return tuple(tuple(known) for known in positions), np.concatenate(slices)
+
+
+def table_to_bytes(table: PredictionsTable) -> bytes:
+    """The content of a `.npz` file that holds everything and no pickles."""
+    arrays = {
+        "digests": table.digests,
+        "labels": table.labels,
+        "predictions": table.predictions,
+        "slices": table.slices,
+        "worst_predictions": np.array([row.prediction for row in table.worst], np.float32),
+        "worst_serialized": np.frombuffer(b"".join(row.serialized for row in table.worst), np.uint8),
+    }
+    if table.baseline is not None:
+        arrays["baseline"] = table.baseline
+    header = {
+        "rows": table.rows,
+        "features": table.features,
+        "values": table.values,
+        "worst": [[row.error, row.digest, row.label, len(row.serialized)] for row in table.worst],
+    }
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def table_from_bytes(content: bytes) -> PredictionsTable:
+    """The inverse of `table_to_bytes`."""
+    arrays = np.load(io.BytesIO(content), allow_pickle=False)
+    header = json.loads(arrays["header"].tobytes())
+    serialized, worst, start = arrays["worst_serialized"].tobytes(), [], 0
+    for (error, digest, label, size), prediction in zip(header["worst"], arrays["worst_predictions"], strict=True):
+        worst.append(WorstRow(error, digest, label, prediction, serialized[start : start + size]))
+        start += size
+    return PredictionsTable(
+        rows=header["rows"],
+        digests=arrays["digests"],
+        labels=arrays["labels"],
+        predictions=arrays["predictions"],
+        baseline=arrays.get("baseline"),
+        features=tuple(header["features"]),
+        slices=arrays["slices"],
+        values=tuple(tuple(tuple(value) for value in known) for known in header["values"]),
+        worst=tuple(worst),
     )
 
 
-def _feature(batch: Mapping[str, Any], model: str | None, name: str) -> Any:
-    """A column: of the transformed features where TFMA has it there, for there it looks first, else of the raw ones."""
-    transformed = batch.get(constants.TRANSFORMED_FEATURES_KEY) or {}
-    of_model = transformed if model is None else transformed.get(model, {})
-    return of_model.get(name, batch[constants.FEATURES_KEY].get(name))
+Task = Literal["binary", "multiclass", "regression", "other"]
+SliceKey = Sequence[tuple[str, str]]
 
 
-def _values(column: Any, rows: int) -> tuple[Array, tuple[Values, ...]]:
-    """A feature as positions, int32 [rows], among what its rows have of it."""
-    if column is None:
-        return np.zeros(rows, np.int32), ((),)
-    if isinstance(column, np.ndarray):
-        cells: Sequence[Any] = column.reshape(rows, math.prod(column.shape[1:])).tolist()
-    else:
-        cells = [[] for _ in range(rows)]
-        for index, value in zip(column.indices, column.values.tolist(), strict=True):
-            cells[index[0]].append(value)
-    positions: dict[Values, int] = {}
-    codes = [positions.setdefault(tuple(map(text_of, cell)), len(positions)) for cell in cells]
-    return np.array(codes, np.int32), tuple(positions)
+@dataclass(frozen=True)
+class ScoredRows:
+    """Rows whose labels and predictions are numbers.
+
+    Attributes:
+        task: What they are from; `other` where that is not known: then there are no rows.
+        labels: Class ids or numbers, float64 [n]; in a binary task 0 and 1.
+        predictions: The chance of 1 or a number, float64 [n], or of each class, float64 [n, k].
+        baseline: The baseline's, or None.
+    """
+
+    task: Task
+    labels: Array
+    predictions: Array
+    baseline: Array | None
+
+    def take(self, which: Array) -> ScoredRows:
+        """The rows at these positions."""
+        baseline = None if self.baseline is None else self.baseline[which]
+        return ScoredRows(self.task, self.labels[which], self.predictions[which], baseline)
 
 
-def _write(parts: Kept, path: str) -> None:
-    with tf.io.gfile.GFile(path, "wb") as file:
-        file.write(kept.to_bytes(parts))
+def score_rows(table: PredictionsTable) -> tuple[ScoredRows, PredictionsTable]:
+    """The rows as what they are from, and the table with the same rows: all whose label and predictions are numbers."""
+    sound = np.isfinite(table.labels) & np.isfinite(table.predictions).all(axis=1)
+    if table.baseline is not None:
+        sound &= np.isfinite(table.baseline).all(axis=1)
+    rows = table.take(sound)
+    baseline = None if rows.baseline is None else _shaped(rows.baseline)
+    return ScoredRows(_task(rows), rows.labels, _shaped(rows.predictions), baseline), rows
 
 
-def read(path: str) -> Kept:
-    """What `keeper` wrote."""
-    with tf.io.gfile.GFile(path, "rb") as file:
-        return kept.from_bytes(file.read())
+def rows_of_slice(table: PredictionsTable, key: SliceKey) -> Array:
+    """The positions of the rows of a slice.
+
+    Args:
+        table: The rows.
+        key: For each feature that the slice is cut by its value as text.
+    """
+    inside = np.ones(len(table.labels), bool)
+    for feature, value in key:
+        column = table.features.index(feature)
+        wanted = [position for position, values in enumerate(table.values[column]) if value in values]
+        inside &= np.isin(table.slices[:, column], wanted)
+    return np.flatnonzero(inside)
+
+
+def _task(rows: PredictionsTable) -> Task:
+    width = rows.predictions.shape[1]
+    if not width or not len(rows.labels):
+        return "other"
+    if width > 1:
+        return "multiclass"
+    chances = bool(((rows.predictions >= 0) & (rows.predictions <= 1)).all())
+    return "binary" if chances and bool(np.isin(rows.labels, (0, 1)).all()) else "regression"
+
+
+def _shaped(predictions: Array) -> Array:
+    values = predictions.astype(np.float64)
+    return values[:, 0] if values.shape[1] == 1 else values

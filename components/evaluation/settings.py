@@ -4,26 +4,20 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from components.settings import Settings
-
-SUMMARY_FILE = "summary.json"
-"""What `summary.summarize` found, beside TFMA's own files."""
-
-INSIGHTS_FILE = "insights.json"
-"""What `insights.describe` found, beside it: what a report shows of the model."""
+from contracts.settings import Settings
 
 PREDICTIONS_FILE = "predictions.npz"
-"""Label and prediction of each row that was kept, see `kept.Kept`, beside them."""
+"""Label and prediction of each row that was kept, see `predictions.PredictionsTable`."""
 
 
 class MetricBar(Settings):
     """What a metric must reach for the model to be pushed; a metric without a bar is only reported.
 
     Attributes:
-      lower_bound: The model is refused below this value.
-      upper_bound: The model is refused above this value.
-      max_loss: How much worse than the latest blessed model it may be, in the metric's own unit.
-      direction: Which way is better; `max_loss` needs to know.
+        lower_bound: The model is refused below this value.
+        upper_bound: The model is refused above this value.
+        max_loss: How much worse than the latest blessed model it may be, in the metric's own unit.
+        direction: Which way is better; `max_loss` needs to know.
     """
 
     lower_bound: float | None = None
@@ -64,10 +58,10 @@ class EvaluatorSettings(Settings):
     """What is measured on the evaluation split, and what must be reached.
 
     Attributes:
-      metrics: TFMA or Keras metric class names, each with its bar (or nothing).
-      slices: Raw features by whose values the metrics are broken down; a list crosses several.
-      prediction_key: Which output of the model is judged, where it serves several.
-      min_slice_rows: Slices with fewer rows are left out of the printed table; TFMA's output holds them all.
+        metrics: TFMA or Keras metric class names, each with its bar (or nothing).
+        slices: Raw features by whose values the metrics are broken down; a list crosses several.
+        prediction_key: Which output of the model is judged, where it serves several.
+        min_slice_rows: Slices with fewer rows are left out of the printed table; TFMA's output holds them all.
     """
 
     metrics: dict[str, MetricBar] = Field(min_length=1)

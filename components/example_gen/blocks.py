@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 from isal import igzip
 
-from components.example_gen.sources import SHARD_BYTES, Piece
+from components.example_gen.contract import SHARD_BYTES, Piece
 
 BLOCK_BYTES = 4 << 20
 # A record that is longer holds a stray quote rather than text; memory would grow with the file.

@@ -2,79 +2,135 @@
 
 The binary form has 3,073 bytes a record: the label, and 32x32 pixels, all red ones, then all green, then all blue.
 The Python form has the same pixels as a pickled array. Both become PNGs.
+
+A pickle is a program that may call anything it names. The Python form names three things of NumPy's, and as Python 3
+writes it anew one of two more, depending on the protocol; here they stand for functions of our own that can make bytes
+and arrays of bytes alone. Anything else that a pickle names is refused.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from components.errors import DataError
-from components.example_gen import safe_pickle
+from components.example_gen.contract import Batch, Piece
 from components.example_gen.files import InputFiles
-from components.example_gen.formats import CIFAR10_BATCHES, CIFAR10_BINARY, CIFAR10_PYTHON
-from components.example_gen.image_rows import COLUMNS, ImageRow, to_batches
+from components.example_gen.formats import CIFAR10_BATCHES, CIFAR10_BINARY, cifar10_members
+from components.example_gen.images_source import ImageRow, ImageSource, encode_png, to_batches
 from components.example_gen.kinds import Kind
-from components.example_gen.sources import Batch, Piece
+from contracts.errors import DataError
+
+_Bytes = npt.NDArray[np.uint8]
+
+# What a stream that is damaged or made up can raise.
+_DAMAGES = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError)
+
+
+class UnsafePickleError(Exception):
+    """A pickle that cannot be read, or that names what it has no business with."""
+
+
+def load_pickle(data: bytes) -> Any:
+    """Returns the object in a pickle of plain containers, numbers, text, bytes and uint8 arrays.
+
+    Text of Python 2 comes as bytes.
+
+    Raises:
+        UnsafePickleError: The pickle names anything else, or is damaged.
+    """
+    try:
+        return _Unpickler(io.BytesIO(data), encoding="bytes").load()
+    except _DAMAGES as error:
+        raise UnsafePickleError(str(error) or type(error).__name__) from error
+
+
+class _ArrayType:
+    """Stands for numpy.ndarray where a pickle names the type of the array that it is about to fill."""
+
+
+def _empty_array(*_: object) -> _Bytes:
+    return np.zeros(0, np.uint8)
+
+
+def _uint8(name: object, *_: object) -> np.dtype[np.uint8]:
+    if name not in ("u1", b"u1"):
+        raise pickle.UnpicklingError(f"it holds an array of {name!r}, expected uint8")
+    return np.dtype(np.uint8)
+
+
+def _array_of(buffer: object, dtype: object, shape: tuple[int, ...], order: Literal["C", "F"]) -> _Bytes:
+    """What NumPy writes in protocol 5: the array's memory, and how to look at it."""
+    if not isinstance(buffer, bytes | bytearray) or not isinstance(dtype, np.dtype) or order not in ("C", "F"):
+        raise pickle.UnpicklingError(f"it holds an array of {dtype!r}, expected uint8")
+    return np.frombuffer(buffer, np.uint8).reshape(shape, order=order)
+
+
+def _encoded(text: object, codec: object) -> bytes:
+    """What Python 3 writes for bytes in protocols that only know text."""
+    if not isinstance(text, str) or codec not in ("latin1", b"latin1"):
+        raise pickle.UnpicklingError(f"it holds text in {codec!r}, expected latin1")
+    return text.encode("latin1")
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> type | Callable[..., object]:
+        allowed: dict[str, type | Callable[..., object]] = {
+            "numpy.core.multiarray._reconstruct": _empty_array,
+            "numpy._core.multiarray._reconstruct": _empty_array,  # NumPy 2
+            "numpy.ndarray": _ArrayType,
+            "numpy.dtype": _uint8,
+            "numpy.core.numeric._frombuffer": _array_of,
+            "numpy._core.numeric._frombuffer": _array_of,  # NumPy 2
+            "_codecs.encode": _encoded,
+        }
+        if f"{module}.{name}" not in allowed:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, expected arrays and plain values alone")
+        return allowed[f"{module}.{name}"]
+
 
 NUM_CLASSES = 10
 PIXEL_BYTES = 3 * 32 * 32
 RECORD_BYTES = 1 + PIXEL_BYTES
 _FIX = "Download the archive again, and compare its MD5 with the one on CIFAR-10's page."
-_Bytes = npt.NDArray[np.uint8]
 
 
-class Cifar10Source:
-    """CIFAR-10, binary or Python, packed or not, a batch a piece; see `sources.Source`.
+class Cifar10Source(ImageSource):
+    """CIFAR-10, binary or Python, packed or not, a batch a piece; see `contract.Source`.
 
     It has no malformed rows: where one record is wrong, so are the others.
     """
 
-    def peek_columns(self, file: str) -> list[str]:
-        return list(COLUMNS)
-
     def pieces(self, inputs: InputFiles) -> list[Piece]:
         path = str(inputs.files[0]) if len(inputs.files) == 1 else str(inputs.files[0].parent)
-        members = _sizes(path)
-        meta = CIFAR10_PYTHON if CIFAR10_PYTHON in members else CIFAR10_BINARY
-        suffix = "" if meta == CIFAR10_PYTHON else ".bin"
-        wanted = [f"{batch}{suffix}" for batch in CIFAR10_BATCHES] + [meta]
-        if missing := [name for name in wanted if name not in members]:
-            raise DataError(
-                f"{path} lacks {', '.join(missing)}, expected {', '.join(wanted)}, as in CIFAR-10; "
-                f"it holds {', '.join(members) or 'no files'}.",
-                _FIX,
-            )
+        sizes = _sizes(path)
+        *batches, meta = cifar10_members(path, sizes, _FIX)
         classes = _class_names(path, meta)
         pieces = []
-        for batch in CIFAR10_BATCHES:
-            size = members[f"{batch}{suffix}"]
-            if suffix and (size % RECORD_BYTES or not size):
+        for batch, member in zip(CIFAR10_BATCHES, batches, strict=True):
+            size = sizes[member]
+            if meta == CIFAR10_BINARY and (size % RECORD_BYTES or not size):
                 raise DataError(
-                    f"{path}, {batch}{suffix}: found {size:,} bytes, expected records of {RECORD_BYTES:,} bytes, "
+                    f"{path}, {member}: found {size:,} bytes, expected records of {RECORD_BYTES:,} bytes, "
                     f"1 for the label and {PIXEL_BYTES:,} for the pixels.",
                     _FIX,
                 )
-            pieces.append(Piece(path, 0, None, size, names=(batch, f"{batch}{suffix}"), classes=classes))
+            pieces.append(Piece(path, 0, None, size, names=(batch, member), classes=classes))
         return pieces
-
-    def infer(self, piece: Piece, fail: bool) -> dict[str, Kind]:
-        return COLUMNS
 
     def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
         yield from to_batches(_rows(piece), piece.classes)
 
 
 def _rows(piece: Piece) -> Iterator[ImageRow]:
-    # Where images are written and nowhere else: preflight imports this module too.
-    from components.example_gen.image_codec import encode_png
-
     batch, member = piece.names
     where = f"{piece.file}, {member}"
     data = _read(piece.file, member)
@@ -97,38 +153,45 @@ def _from_binary(data: bytes) -> tuple[npt.NDArray[np.int64], _Bytes]:
 
 
 def _from_pickle(where: str, data: bytes) -> tuple[npt.NDArray[np.int64], _Bytes]:
-    batch = _unpickle(where, data, (b"data", b"labels"))
-    pixels, labels = batch[b"data"], batch[b"labels"]
+    batch = _unpickle(where, data, ("data", "labels"))
+    pixels, labels = batch["data"], batch["labels"]
     if not isinstance(pixels, np.ndarray) or pixels.ndim != 2 or pixels.shape[1] != PIXEL_BYTES or not len(pixels):
         found = f"the shape {pixels.shape}" if isinstance(pixels, np.ndarray) else f"a {type(pixels).__name__}"
-        raise DataError(f"{where}: found {found} as b'data', expected an array of (records, {PIXEL_BYTES:,}).", _FIX)
+        raise DataError(f"{where}: found {found} as 'data', expected an array of (records, {PIXEL_BYTES:,}).", _FIX)
     if not isinstance(labels, list) or len(labels) != len(pixels) or not all(type(x) is int for x in labels):
-        raise DataError(f"{where}: found other b'labels' than a list of {len(pixels):,} whole numbers.", _FIX)
+        raise DataError(f"{where}: found other 'labels' than a list of {len(pixels):,} whole numbers.", _FIX)
     return np.array(labels, np.int64), pixels
 
 
 def _class_names(path: str, meta: str) -> tuple[str, ...]:
     data = _read(path, meta)
+    encoded: list[bytes | str]
     if meta == CIFAR10_BINARY:
-        encoded = data.split()
+        encoded = [*data.split()]
     else:
-        found = _unpickle(f"{path}, {meta}", data, (b"label_names",))[b"label_names"]
-        encoded = [name for name in found if isinstance(name, bytes)] if isinstance(found, list) else []
-    names = tuple(name.decode("utf-8", "replace") for name in encoded)
+        named = _unpickle(f"{path}, {meta}", data, ("label_names",))["label_names"]
+        encoded = [name for name in named if isinstance(name, bytes | str)] if isinstance(named, list) else []
+    names = tuple(map(_text, encoded))
     if len(names) != NUM_CLASSES:
         raise DataError(f"{path}, {meta}: found {len(names)} names of classes, expected {NUM_CLASSES}.", _FIX)
     return names
 
 
-def _unpickle(where: str, data: bytes, keys: tuple[bytes, ...]) -> dict[bytes, object]:
+def _unpickle(where: str, data: bytes, keys: tuple[str, ...]) -> dict[str, object]:
+    """Returns what a pickled dictionary holds; its keys are bytes as Python 2 wrote them, text where Python 3 did."""
     try:
-        content = safe_pickle.loads(data)
-    except safe_pickle.UnsafePickleError as error:
+        content = load_pickle(data)
+    except UnsafePickleError as error:
         raise DataError(f"{where} is no pickle of CIFAR-10: {error}.", _FIX) from error
-    found = list(content) if isinstance(content, dict) else [type(content).__name__]
-    if not isinstance(content, dict) or any(key not in content for key in keys):
-        raise DataError(f"{where}: found {found}, expected a dictionary with {', '.join(map(repr, keys))}.", _FIX)
-    return content
+    keys_read = list(content) if isinstance(content, dict) else [type(content).__name__]
+    found = {_text(key): value for key, value in content.items()} if isinstance(content, dict) else {}
+    if any(key not in found for key in keys):
+        raise DataError(f"{where}: found {keys_read}, expected a dictionary with {', '.join(map(repr, keys))}.", _FIX)
+    return found
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _sizes(path: str) -> dict[str, int]:

@@ -1,14 +1,167 @@
-"""The first node of the pipeline: raw files in, Examples out."""
+"""The first node of the pipeline: raw files in, Examples out, on Beam where there is more than one worker's portion."""
 
 from __future__ import annotations
 
-from tfx.dsl.components.base import base_beam_component, executor_spec
-from tfx.types import component_spec, standard_artifacts
-from tfx.types.channel import Channel
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from components.example_gen.artifacts import RejectedRows
-from components.example_gen.executor import Executor
+import apache_beam as beam
+from tfx import types
+from tfx.components.example_gen import utils
+from tfx.components.util import examples_utils
+from tfx.dsl.components.base import base_beam_component, base_beam_executor, executor_spec
+from tfx.dsl.io import fileio
+from tfx.proto import example_gen_pb2
+from tfx.types import artifact, artifact_utils, component_spec, standard_artifacts
+from tfx.types.channel import Channel
+from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
+
+from components.example_gen.contract import assign_splits, merge_kinds
+from components.example_gen.files import InputFiles, resolve
+from components.example_gen.kinds import Kind
 from components.example_gen.settings import DataSettings
+from components.example_gen.shards import Counts, Job, Shard, infer_shard, make_shards, write_shard
+from components.example_gen.sources import source_of
+from components.memo import content_digests
+from contracts import errors
+from contracts.errors import DataError, MillraceError
+
+
+class RejectedRows(artifact.Artifact):
+    """The rows, or image files, that `data.on_bad_row: set_aside` set aside.
+
+    Files `rejected-00000-of-0000N.jsonl`, one for each shard that has such rows; each line an object with `file`,
+    `line` (from 1), `column` (or null), `reason` and `raw`. Bytes of `raw` that are no UTF-8 stand as lone surrogates:
+    encode with the error handler `surrogateescape` to get the bytes back. Of an image file, `line` and `raw` are null.
+    """
+
+    TYPE_NAME = "RejectedRows"
+    PROPERTIES = {"num_rows": artifact.Property(type=artifact.PropertyType.INT)}  # noqa: RUF012  # TFX's own form
+
+
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """The executor of `component.ExampleGen`."""
+
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
+        """Writes the splits of the `examples` artifact and fills in its properties.
+
+        Args:
+            input_dict: Empty.
+            output_dict: `examples` and `rejected_rows`, one artifact each.
+            exec_properties: `settings`, `base_dir`, and perhaps `span`; see the component.
+
+        Raises:
+            SettingsError: The settings do not fit the files.
+            DataError: There are no data, or they cannot be read.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        examples = artifact_utils.get_single_instance(output_dict["examples"])
+        rejected = artifact_utils.get_single_instance(output_dict["rejected_rows"])
+        settings = DataSettings.model_validate_json(exec_properties["settings"])
+        if exec_properties.get("span") is not None:
+            settings = settings.model_copy(update={"span": exec_properties["span"]})
+        inputs = resolve(settings, exec_properties["base_dir"])
+        examples.split_names = artifact_utils.encode_split_names(list(settings.splits))
+
+        pieces = assign_splits(source_of(inputs.format, inputs.delimiter).pieces(inputs), inputs)
+        shards = make_shards(pieces)
+        uris = {split: artifact_utils.get_split_uri([examples], split) for split in settings.splits}
+        job = Job(settings, inputs.format, len(shards), uris, f"{examples.uri}/.partial", rejected.uri)
+        for folder in (*uris.values(), job.partial_uri):
+            fileio.makedirs(folder)
+        counts = self._ingest(shards, job)
+        fileio.rmtree(job.partial_uri)
+        if not counts.rows:
+            raise DataError(
+                f"All {counts.rejected} rows of {pieces[0].file} are malformed, expected at least one good row.",
+                f"Read what is wrong with them in {rejected.uri}.",
+            )
+        _describe(examples, inputs, counts, pieces[0].classes)
+        rejected.num_rows = counts.rejected
+
+    def _ingest(self, shards: list[Shard], job: Job) -> Counts:
+        if len(shards) == 1:
+            # There is nothing to spread, and Beam's overhead is several times the work of a small table.
+            return write_shard(shards[0], infer_shard(shards[0], job), job)
+        outcome_uri = f"{job.rejected_uri}/outcome.json"
+        with self._make_beam_pipeline() as pipeline:
+            spread = pipeline | "Shards" >> beam.Create(shards) | "Spread" >> beam.Reshuffle()
+            kinds = spread | "Infer" >> beam.Map(_try_infer, job) | "Merge" >> beam.CombineGlobally(_merge)
+            outcomes = spread | "Write" >> beam.Map(_try_write, beam.pvalue.AsSingleton(kinds), job)
+            _ = outcomes | "Sum" >> beam.CombineGlobally(_sum) | "Report" >> beam.Map(_report, outcome_uri)
+        return _take_report(outcome_uri)
+
+
+# Runners turn an exception of a worker into one of theirs, with our message somewhere in it. So an error of ours
+# travels as a value, and the outcome comes back through a file, the one way that every runner has.
+
+
+def _try_infer(shard: Shard, job: Job) -> dict[str, Kind] | MillraceError:
+    try:
+        return infer_shard(shard, job)
+    except MillraceError as error:
+        return error
+
+
+def _merge(parts: Iterable[dict[str, Kind] | MillraceError]) -> dict[str, Kind] | MillraceError:
+    kinds = []
+    for part in parts:
+        if isinstance(part, MillraceError):
+            return part
+        kinds.append(part)
+    return merge_kinds(kinds)
+
+
+def _try_write(shard: Shard, kinds: dict[str, Kind] | MillraceError, job: Job) -> Counts | MillraceError:
+    if isinstance(kinds, MillraceError):
+        return kinds
+    try:
+        return write_shard(shard, kinds, job)
+    except MillraceError as error:
+        return error
+
+
+def _sum(outcomes: Iterable[Counts | MillraceError]) -> Counts | MillraceError:
+    total = Counts()
+    for outcome in outcomes:
+        if isinstance(outcome, MillraceError):
+            return outcome
+        total += outcome
+    return total
+
+
+def _report(outcome: Counts | MillraceError, uri: str) -> None:
+    if isinstance(outcome, MillraceError):
+        report: dict[str, Any] = {"error": type(outcome).__name__, "what": outcome.what, "fix": outcome.fix}
+    else:
+        report = vars(outcome)
+    with fileio.open(uri, "w") as file:
+        file.write(json.dumps(report))
+
+
+def _take_report(uri: str) -> Counts:
+    with fileio.open(uri, "r") as file:
+        report = json.loads(file.read())
+    fileio.remove(uri)
+    if "error" in report:
+        raise getattr(errors, report["error"])(report["what"], report["fix"])
+    return Counts(**report)
+
+
+def _describe(examples: types.Artifact, inputs: InputFiles, counts: Counts, classes: Sequence[str]) -> None:
+    """Fills in what the next components, and people, ask of an Examples artifact."""
+    examples.span = inputs.span or 0
+    examples.set_int_custom_property(utils.SPAN_PROPERTY_NAME, inputs.span or 0)  # Where stock TFX looks for it.
+    examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
+    examples_utils.set_file_format(examples, "tfrecords_gzip")
+    digests = "".join(f"{digest}  {inputs.name_of(file)}\n" for file, digest in content_digests(inputs.files).items())
+    input_digest = hashlib.sha256(digests.encode("utf-8", "surrogateescape")).hexdigest()
+    examples.set_string_custom_property("input_digest", input_digest)
+    examples.set_int_custom_property("num_rows", counts.rows)
+    if classes:
+        examples.set_string_custom_property("class_names", json.dumps(classes))
 
 
 class ExampleGenSpec(component_spec.ComponentSpec):
@@ -18,7 +171,6 @@ class ExampleGenSpec(component_spec.ComponentSpec):
         "settings": component_spec.ExecutionParameter(type=str),
         "base_dir": component_spec.ExecutionParameter(type=str),
         "span": component_spec.ExecutionParameter(type=int, optional=True),
-        "fingerprint": component_spec.ExecutionParameter(type=str),
     }
     INPUTS: dict[str, component_spec.ChannelParameter] = {}  # noqa: RUF012
     OUTPUTS = {  # noqa: RUF012
@@ -42,18 +194,16 @@ class ExampleGen(base_beam_component.BaseBeamComponent):
         base_dir: The folder that a relative `data.path` is relative to.
         span: The span to read, found beforehand by `files.resolve`, so that TFX's cache knows it; None reads the one
             that `data.span` says, or the newest.
-        fingerprint: Whatever else the result depends on; a changed text makes TFX run the node again.
     """
 
     SPEC_CLASS = ExampleGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
-    def __init__(self, settings: DataSettings, base_dir: str, fingerprint: str, span: int | None = None) -> None:
+    def __init__(self, settings: DataSettings, base_dir: str, span: int | None = None) -> None:
         spec = ExampleGenSpec(
             settings=settings.model_dump_json(),
             base_dir=base_dir,
             span=span,
-            fingerprint=fingerprint,
             examples=Channel(type=standard_artifacts.Examples),
             rejected_rows=Channel(type=RejectedRows),
         )

@@ -1,20 +1,76 @@
-"""Which files a recipe's `data.path` means. Fast on purpose: imports neither TensorFlow, Beam nor TFX."""
+"""Which files a recipe's `data.path` means, and which split each belongs to where `data.splits` holds patterns.
+
+Fast on purpose: imports neither TensorFlow, Beam nor TFX.
+"""
 
 from __future__ import annotations
 
 import datetime
+import fnmatch
 import glob
 import importlib.util
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from components.errors import DataError, SettingsError
 from components.example_gen.formats import CIFAR10_BATCHES, choose_format, list_files
 from components.example_gen.settings import DataSettings
-from components.example_gen.splits import match_splits
+from contracts.errors import DataError, SettingsError
+
+_SHOWN = 5
+
+
+def match_splits(names: Sequence[str], patterns: Mapping[str, str]) -> dict[str, str]:
+    """Gives every file its split.
+
+    Args:
+        names: Paths of files below the data folder, or names of CIFAR-10 batches.
+        patterns: Split name -> pattern, matched against a whole name; `*` matches `/` too.
+
+    Returns:
+        Name -> split name.
+
+    Raises:
+        DataError: A name matches no pattern or several, or a pattern matches no name.
+    """
+    splits: dict[str, str] = {}
+    homeless: list[str] = []
+    # Not fnmatch.fnmatchcase: it looks its pattern up in a cache for every name.
+    tests = {split: re.compile(fnmatch.translate(pattern)).match for split, pattern in patterns.items()}
+    for name in names:
+        chosen = [split for split, matches in tests.items() if matches(name)]
+        if len(chosen) > 1:
+            matched = " and ".join(f"{split} ({patterns[split]!r})" for split in chosen)
+            raise DataError(
+                f"data.splits: {name} matches the patterns of {matched}, expected of one split only.",
+                "Narrow the patterns.",
+            )
+        if chosen:
+            splits[name] = chosen[0]
+        else:
+            homeless.append(name)
+    shown = ", ".join(f"{split}: {pattern!r}" for split, pattern in patterns.items())
+    if idle := [split for split in patterns if split not in splits.values()]:
+        raise DataError(
+            f"data.splits: the pattern {patterns[idle[0]]!r} of split {idle[0]!r} matches no file, expected at least "
+            f"one of {list_names(names)}.",
+            "Correct the pattern; it is matched against the whole of such a name, and `*` stands for any text.",
+        )
+    if homeless:
+        raise DataError(
+            f"data.splits: {list_names(homeless)} matches none of the patterns {shown}.",
+            "Widen a pattern, or narrow data.path, so that every file belongs to one split.",
+        )
+    return splits
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Returns the first names, and how many more there are, for a message."""
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
 
 _EPOCH = datetime.date(1970, 1, 1)
 _DATE_PARTS = {"{YYYY}": r"(?P<year>\d{4})", "{MM}": r"(?P<month>\d{2})", "{DD}": r"(?P<day>\d{2})"}
@@ -66,31 +122,16 @@ def resolve(settings: DataSettings, base_dir: str | Path) -> InputFiles:
         span, matches = _of_span(pattern, settings.span)
     else:
         matches = sorted(glob.glob(pattern, recursive=True))
-    found = [Path(match) for match in matches]
-    format_ = choose_format(settings.format, found)
-    files = list_files(format_, found) if format_ else ()
+    paths = [Path(match) for match in matches]
+    format_ = choose_format(settings.format, paths)
+    files = list_files(format_, paths) if format_ else ()
     if not format_ or not files:
         raise _nothing_at(pattern)
-    inputs = InputFiles(span, files, format_, settings.delimiter, _root(pattern, found))
+    inputs = InputFiles(span, files, format_, settings.delimiter, _root(pattern, paths))
     if not settings.patterns:
         return inputs
     names = CIFAR10_BATCHES if format_ == "cifar10" else [inputs.name_of(file) for file in files]
     return replace(inputs, splits=match_splits(names, settings.patterns))
-
-
-def columns(input_files: InputFiles) -> list[str]:
-    """Returns the names of the columns, for a check against the schema before anything runs.
-
-    CSV: the header of the first file. Parquet: its schema. JSON lines: the keys of its first 100 rows. Images: always
-    the same.
-
-    Raises:
-        DataError: The file is empty or cannot be read.
-    """
-    # These import pyarrow, which `resolve` alone does not need.
-    from components.example_gen.sources import source_of
-
-    return source_of(input_files.format, input_files.delimiter).peek_columns(str(input_files.files[0]))
 
 
 def _absolute(path: str, base_dir: Path) -> str:
@@ -120,9 +161,9 @@ def _of_span(pattern: str, wanted: int | None) -> tuple[int, list[str]]:
     regex = regex.replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
     for part, group in _DATE_PARTS.items():
         regex, wild = regex.replace(re.escape(part), group), wild.replace(part, "*")
-    if found := _SPAN.search(pattern):
-        digits = rf"\d{{{int(found[1])}}}" if found[1] else r"\d+"
-        regex, wild = regex.replace(re.escape(found[0]), f"(?P<span>{digits})"), wild.replace(found[0], "*")
+    if placeholder := _SPAN.search(pattern):
+        digits = rf"\d{{{int(placeholder[1])}}}" if placeholder[1] else r"\d+"
+        regex, wild = regex.replace(re.escape(placeholder[0]), f"(?P<span>{digits})"), wild.replace(placeholder[0], "*")
     spans: dict[int, list[str]] = {}
     for path in sorted(glob.glob(wild, recursive=True)):
         if (match := re.fullmatch(regex, path)) and (span := _span_number(match)) is not None:

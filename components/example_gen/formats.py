@@ -1,38 +1,58 @@
-"""In which format data are, and which files of a folder belong to them. Imports nothing heavy, as `files`."""
+"""THE table of formats, in which format data are, and which files of a folder belong to them.
+
+Imports nothing heavy, as `files`; `sources` says by what each format is read.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from components.errors import DataError, SettingsError
+from contracts.errors import DataError, SettingsError
 
-IMAGE_FORMATS = ("images", "cifar10", "digits")
-"""Those that give an image, its label, class and name."""
+
+@dataclass(frozen=True)
+class Format:
+    """How the files of a format are recognised.
+
+    Attributes:
+        suffixes: Those of its files' names.
+        files: Whole names of files; they come before suffixes.
+        folders: Whole names of folders.
+        images: Whether its columns are an image, its label, class and name.
+    """
+
+    suffixes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    images: bool = False
+
+
+FORMATS = {
+    "csv": Format((".csv",)),
+    "parquet": Format((".parquet", ".pq")),
+    "jsonl": Format((".jsonl", ".ndjson")),
+    "images": Format((".png", ".jpg", ".jpeg", ".gif", ".bmp"), images=True),
+    "cifar10": Format(
+        files=("cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"),
+        folders=("cifar-10-batches-bin", "cifar-10-batches-py"),
+        images=True,
+    ),
+    "digits": Format(files=("digits.csv.gz",), images=True),
+}
+"""By the values of `data.format` besides `auto`."""
+
+_BY_SUFFIX = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
+_BY_FILE = {file: name for name, known in FORMATS.items() for file in known.files}
+_BY_FOLDER = {folder: name for name, known in FORMATS.items() for folder in known.folders}
+
+IMAGE_FORMATS = frozenset(name for name, known in FORMATS.items() if known.images)
 
 CIFAR10_BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 CIFAR10_BINARY, CIFAR10_PYTHON = "batches.meta.txt", "batches.meta"
 """The file of the class names, by which the two forms of CIFAR-10 are told apart."""
-
-_SUFFIXES = {
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".png": "images",
-    ".jpg": "images",
-    ".jpeg": "images",
-    ".gif": "images",
-    ".bmp": "images",
-}
-_CIFAR10_FOLDERS = ("cifar-10-batches-bin", "cifar-10-batches-py")
-_NAMES = {
-    "cifar-10-binary.tar.gz": "cifar10",
-    "cifar-10-python.tar.gz": "cifar10",
-    "digits.csv.gz": "digits",
-}
 
 
 def choose_format(wanted: str, matches: Sequence[Path]) -> str | None:
@@ -55,12 +75,12 @@ def choose_format(wanted: str, matches: Sequence[Path]) -> str | None:
         return wanted
     formats: dict[str | None, Path] = {}
     for match in matches:
-        for format_, path in _told_by_name(match):
+        for format_, path in _recognised(match):
             formats.setdefault(format_, path)
     if None in formats:
         raise SettingsError(
-            f"The format of {formats[None]} cannot be told from its name, expected one of {', '.join(_SUFFIXES)} "
-            f"(CSV and JSON lines may end in .gz), or {', '.join((*_NAMES, *_CIFAR10_FOLDERS))}.",
+            f"The format of {formats[None]} cannot be told from its name, expected one of {', '.join(_BY_SUFFIX)} "
+            f"(CSV and JSON lines may end in .gz), or {', '.join((*_BY_FILE, *_BY_FOLDER))}.",
             "Set data.format, or narrow data.path to the data files.",
         )
     if len(formats) > 1:
@@ -87,15 +107,15 @@ def list_files(format_: str, matches: Sequence[Path]) -> tuple[Path, ...]:
     return _cifar10_files(matches, files) if format_ == "cifar10" and files else files
 
 
-def _told_by_name(match: Path) -> Iterator[tuple[str | None, Path]]:
-    if match.is_dir() and match.name in _CIFAR10_FOLDERS:
-        yield "cifar10", match
+def _recognised(match: Path) -> Iterator[tuple[str | None, Path]]:
+    """Yields the format that each file's name tells, or None, and a file that tells it."""
+    if match.is_dir() and match.name in _BY_FOLDER:
+        yield _BY_FOLDER[match.name], match
         return
     files = _files_in(match)
     for file in files:
-        plain = file.name.removesuffix(".gz") if file.name not in _NAMES else file.name
-        yield _NAMES.get(file.name) or _SUFFIXES.get(Path(plain).suffix.lower()), file
-    if not files and any(_SUFFIXES.get(file.suffix.lower()) == "images" for file in _files_below(match)):
+        yield _BY_FILE.get(file.name) or _BY_SUFFIX.get(Path(file.name.removesuffix(".gz")).suffix.lower()), file
+    if not files and any(_BY_SUFFIX.get(file.suffix.lower()) == "images" for file in _files_below(match)):
         yield "images", match
 
 
@@ -123,6 +143,29 @@ def _refuse_unreadable(error: OSError) -> None:
     raise DataError(f"{error.filename} cannot be read: {error.strerror}.", "Mend its permissions.") from error
 
 
+def cifar10_members(where: str, names: Iterable[str], fix: str) -> list[str]:
+    """Returns the names of the six batches and, last, of the class names, in an archive or a folder of CIFAR-10.
+
+    Args:
+        where: The archive or folder, for the message.
+        names: Of the files in it.
+        fix: What to do where some are missing.
+
+    Raises:
+        DataError: A file is missing.
+    """
+    present = set(names)
+    suffix, meta = ("", CIFAR10_PYTHON) if CIFAR10_PYTHON in present else (".bin", CIFAR10_BINARY)
+    wanted = [f"{batch}{suffix}" for batch in CIFAR10_BATCHES] + [meta]
+    if missing := [name for name in wanted if name not in present]:
+        raise DataError(
+            f"{where} lacks {', '.join(missing)}, expected {', '.join(wanted)}, as in CIFAR-10; "
+            f"it holds {', '.join(names) or 'no files'}.",
+            fix,
+        )
+    return wanted
+
+
 def _cifar10_files(matches: Sequence[Path], files: tuple[Path, ...]) -> tuple[Path, ...]:
     """Returns the one archive, or the batches and the class names of the one folder."""
     if len(matches) > 1:
@@ -133,12 +176,5 @@ def _cifar10_files(matches: Sequence[Path], files: tuple[Path, ...]) -> tuple[Pa
     if len(files) == 1:
         return files
     present = {file.name: file for file in files}
-    suffix, meta = ("", CIFAR10_PYTHON) if CIFAR10_PYTHON in present else (".bin", CIFAR10_BINARY)
-    wanted = [f"{batch}{suffix}" for batch in CIFAR10_BATCHES] + [meta]
-    if missing := [name for name in wanted if name not in present]:
-        raise DataError(
-            f"{matches[0]} lacks {', '.join(missing)}, expected {', '.join(wanted)}, as in CIFAR-10; "
-            f"it holds {', '.join(present)}.",
-            "Unpack the archive again, or let data.path name the archive itself.",
-        )
-    return tuple(present[name] for name in wanted)
+    fix = "Unpack the archive again, or let data.path name the archive itself."
+    return tuple(present[name] for name in cifar10_members(str(matches[0]), present, fix))

@@ -16,19 +16,20 @@ from itertools import accumulate, chain, islice
 import numpy as np
 import pyarrow as pa
 
-from components.errors import DataError
 from components.example_gen.blocks import Block, cut_file, read_blocks
+from components.example_gen.contract import Batch, Piece
 from components.example_gen.encoding import Column
 from components.example_gen.files import InputFiles
 from components.example_gen.kinds import Kind, fits_int64
-from components.example_gen.sources import Batch, Piece, RejectedRow
+from contracts.errors import DataError
+from contracts.rejected_rows import RejectedRow
 
 _PEEK_ROWS = 100
 Row = dict[str, list[int | float | str]]
 
 
 class JsonlSource:
-    """JSON lines; see `sources.Source`."""
+    """JSON lines; see `contract.Source`."""
 
     def peek_columns(self, file: str) -> list[str]:
         block = next(read_blocks(_whole(file), quoting=False), None)

@@ -14,18 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from components.errors import DataError
+from components.example_gen.contract import SHARD_BYTES, Batch, Piece
 from components.example_gen.encoding import Column
 from components.example_gen.files import InputFiles
 from components.example_gen.kinds import Kind
-from components.example_gen.sources import SHARD_BYTES, Batch, Piece
+from contracts.errors import DataError
 
 _BATCH_ROWS = 16_384
 _ARROW_TYPE = {Kind.INT: pa.int64(), Kind.FLOAT: pa.float32(), Kind.BYTES: pa.binary()}
 
 
 class ParquetSource:
-    """Parquet; see `sources.Source`. It has no malformed rows: a damaged file cannot be read at all."""
+    """Parquet; see `contract.Source`. It has no malformed rows: a damaged file cannot be read at all."""
 
     def peek_columns(self, file: str) -> list[str]:
         return list(_open(file).schema_arrow.names)

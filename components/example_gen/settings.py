@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from components.settings import Settings
+from contracts.settings import Settings
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _KNOWN_PLACEHOLDER = re.compile(r"SPAN(:0?\d+)?|YYYY|MM|DD")

@@ -1,148 +1,54 @@
-"""What every file format offers to the ingest, and which format is read by what."""
+"""Which format is read by what. Imports pyarrow, and nothing heavier: preflight asks for the columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Callable
 
-from components.errors import BadRowError
-from components.example_gen.encoding import Column
+from components.example_gen.cifar10_source import Cifar10Source
+from components.example_gen.contract import Source
+from components.example_gen.csv_source import CsvSource
 from components.example_gen.files import InputFiles
-from components.example_gen.kinds import Kind
+from components.example_gen.formats import FORMATS
+from components.example_gen.images_source import DigitsSource, ImagesSource
+from components.example_gen.jsonl_source import JsonlSource
+from components.example_gen.parquet_source import ParquetSource
+from contracts.errors import SettingsError
 
-SHARD_BYTES = 64 << 20
-"""How much of the input one worker reads, encodes and writes at a time."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A part of one file: bytes of CSV or JSON lines, row groups of Parquet, a batch of CIFAR-10; or some image files.
-
-    Attributes:
-        file: The path; of image files, the data folder.
-        start: The first byte (of the decompressed text) or row group.
-        end: Behind the last; None is the end of the file.
-        size: Its size in bytes as stored, to balance the shards.
-        first_line: The number, from 1, of the line at `start`; 0 for Parquet.
-        names: Of image files, their paths below the data folder; of CIFAR-10, the batch and the file it is in; else
-            empty.
-        classes: The names of the classes of the whole input, by class id; empty for tables.
-        split: The split of all its rows; None leaves each row to its hash.
-    """
-
-    file: str
-    start: int
-    end: int | None
-    size: int
-    first_line: int = 0
-    names: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-    split: str | None = None
-
-
-@dataclass(frozen=True)
-class RejectedRow:
-    """A malformed row: where it stands, what is wrong with it, and the row itself, byte by byte.
-
-    Of a file that is one row, an image, `line` and `raw` are None: the file itself tells more.
-    """
-
-    file: str
-    line: int | None
-    column: str | None
-    reason: str
-    raw: bytes | None
-
-    def as_error(self) -> BadRowError:
-        """Returns the error that stops the run."""
-        if self.line is None:
-            return BadRowError(
-                f"{self.file}: {self.reason}",
-                "Mend or remove the file, or set `data.on_bad_row: set_aside` to go on without such files and have "
-                "them listed.",
-            )
-        where = f"{self.file}, line {self.line}" + (f", column {self.column!r}" if self.column is not None else "")
-        return BadRowError(
-            f"{where}: {self.reason}",
-            "Mend the row, or set `data.on_bad_row: set_aside` to go on without such rows and have them collected.",
-        )
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Some rows of a piece, typed: `num_rows` rows of every column, and the rows that could not be read."""
-
-    columns: list[Column]
-    num_rows: int
-    rejected: list[RejectedRow] = field(default_factory=list)
-
-
-class Source(Protocol):
-    """One file format."""
-
-    def peek_columns(self, file: str) -> list[str]:
-        """Returns the names of the columns, from the beginning of the file."""
-
-    def pieces(self, inputs: InputFiles) -> list[Piece]:
-        """Checks that the files belong together, and cuts them into pieces of about SHARD_BYTES.
-
-        No piece has rows of two splits.
-
-        Raises:
-            DataError: A file is empty, or its columns are not those of the first.
-        """
-
-    def infer(self, piece: Piece, fail: bool) -> dict[str, Kind]:
-        """Returns the kinds of the columns in a piece, in the order in which they appear.
-
-        Raises:
-            BadRowError: A row is malformed, and `fail` is set; otherwise such rows do not count. A format whose
-                columns need no inference leaves malformed rows to `read`.
-        """
-
-    def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
-        """Yields the rows of a piece, typed by `kinds`."""
+# Of each format in `formats.FORMATS` its reader, made with the character between two cells, which CSV alone has.
+_READERS: dict[str, Callable[[str], Source]] = {
+    "csv": CsvSource,
+    "parquet": lambda _: ParquetSource(),
+    "jsonl": lambda _: JsonlSource(),
+    "images": lambda _: ImagesSource(),
+    "cifar10": lambda _: Cifar10Source(),
+    "digits": lambda _: DigitsSource(),
+}
 
 
 def source_of(format_: str, delimiter: str) -> Source:
-    """Returns the reader of a format, one of the values of `data.format` besides `auto`."""
-    if format_ == "csv":
-        from components.example_gen.csv_source import CsvSource
+    """Returns the reader of a format.
 
-        return CsvSource(delimiter)
-    if format_ == "jsonl":
-        from components.example_gen.jsonl_source import JsonlSource
+    Args:
+        format_: One of `formats.FORMATS`.
+        delimiter: Between two cells of a CSV row.
 
-        return JsonlSource()
-    if format_ == "images":
-        from components.example_gen.images_source import ImagesSource
-
-        return ImagesSource()
-    if format_ == "cifar10":
-        from components.example_gen.cifar10_source import Cifar10Source
-
-        return Cifar10Source()
-    if format_ == "digits":
-        from components.example_gen.digits_source import DigitsSource
-
-        return DigitsSource()
-    from components.example_gen.parquet_source import ParquetSource
-
-    return ParquetSource()
+    Raises:
+        SettingsError: There is no such format.
+    """
+    if format_ not in _READERS:
+        raise SettingsError(
+            f"received the format {format_!r}, expected one of {', '.join(FORMATS)}.", "Set data.format."
+        )
+    return _READERS[format_](delimiter)
 
 
-def assign_splits(pieces: Iterable[Piece], inputs: InputFiles) -> list[Piece]:
-    """Returns the pieces with their splits, where `data.splits` holds patterns."""
-    if not inputs.splits:
-        return list(pieces)
-    return [replace(p, split=inputs.splits[p.names[0] if p.names else inputs.name_of(p.file)]) for p in pieces]
+def columns_of(inputs: InputFiles) -> list[str]:
+    """Returns the names of the columns, for a check against the schema before anything runs.
 
+    CSV: the header of the first file. Parquet: its schema. JSON lines: the keys of its first 100 rows. Images: always
+    the same.
 
-def merge_kinds(parts: list[dict[str, Kind]]) -> dict[str, Kind]:
-    """Returns the kinds over all parts: of each column the least numeric."""
-    merged: dict[str, Kind] = {}
-    for part in parts:
-        for name, kind in part.items():
-            merged[name] = max(kind, merged.get(name, Kind.EMPTY))
-    return merged
+    Raises:
+        DataError: The file is empty or cannot be read.
+    """
+    return source_of(inputs.format, inputs.delimiter).peek_columns(str(inputs.files[0]))

@@ -1,28 +1,21 @@
-"""Whether the answers of a server are those that the Evaluator saw."""
+"""Whether the answers of a server, over gRPC and as JSON over REST, are those that the Evaluator saw."""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+
+from contracts.model_reports import AnswerDifference, Tolerance
 
 Array = np.ndarray[Any, Any]
 Outputs = Mapping[str, Array]
 MOST_SHOWN = 6
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """How far a number may be off: |got - expected| <= absolute + relative * |expected|.
-
-    The same kernels compute both answers, but one row at a time instead of thousands, in a graph that was optimized as
-    a whole: sums are added up in another order. Anything else that differs is a fault.
-    """
-
-    relative: float
-    absolute: float
 
 
 TOLERANCES = {
@@ -32,33 +25,16 @@ TOLERANCES = {
     "mixed_float16": Tolerance(1e-2, 2e-3),
     "mixed_bfloat16": Tolerance(5e-2, 1e-2),
 }
-"""By Keras's dtype policy."""
+"""By Keras's dtype policy.
+
+The same kernels compute both answers, but one row at a time instead of thousands, in a graph that was optimized as a
+whole: sums are added up in another order. Anything else that differs is a fault.
+"""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Something that was answered otherwise.
-
-    Attributes:
-        row: The position of the row in the sample.
-        api: `REST` or `gRPC`.
-        output: The output's name; empty where the whole answer is meant.
-        got: What the server answered.
-        expected: What the Evaluator saw.
-    """
-
-    row: int
-    api: str
-    output: str
-    got: str
-    expected: str
-
-    def __str__(self) -> str:
-        what = f"output {self.output}" if self.output else "the answer"
-        return f"row {self.row} over {self.api}: {what} is {self.got}, expected {self.expected}"
-
-
-def differences(row: int, api: str, got: Outputs, expected: Outputs, tolerance: Tolerance) -> Iterator[Difference]:
+def differences(
+    row: int, api: str, got: Outputs, expected: Outputs, tolerance: Tolerance
+) -> Iterator[AnswerDifference]:
     """What differs between two answers to one row, an entry an output.
 
     Args:
@@ -70,14 +46,14 @@ def differences(row: int, api: str, got: Outputs, expected: Outputs, tolerance: 
     """
     named = {next(iter(got)): expected[""]} if set(expected) == {""} and len(got) == 1 else expected
     if set(got) != set(named):
-        yield Difference(row, api, "", f"outputs {', '.join(sorted(got))}", f"outputs {', '.join(sorted(named))}")
+        yield AnswerDifference(row, api, "", f"outputs {', '.join(sorted(got))}", f"outputs {', '.join(sorted(named))}")
         return
     for name, wanted in named.items():
         given = got[name]
         if given.shape != wanted.shape:
-            yield Difference(row, api, name, f"of shape {given.shape}", f"shape {wanted.shape}")
+            yield AnswerDifference(row, api, name, f"of shape {given.shape}", f"shape {wanted.shape}")
         elif not _equal(given, wanted, tolerance):
-            yield Difference(row, api, name, _shown(given), _shown(wanted))
+            yield AnswerDifference(row, api, name, _shown(given), _shown(wanted))
 
 
 def _equal(given: Array, wanted: Array, tolerance: Tolerance) -> bool:
@@ -94,3 +70,41 @@ def _shown(values: Array) -> str:
     texts = [f"{value:.7g}" if isinstance(value, float) else str(value) for value in flat[:MOST_SHOWN]]
     more = f", … ({len(flat)} values)" if len(flat) > MOST_SHOWN else ""
     return f"[{', '.join(texts)}{more}]" if len(flat) != 1 else texts[0]
+
+
+def request_to_json(request: PredictRequest) -> bytes:
+    """The request by rows; all its inputs hold serialized tf.Examples or other bytes, one a row."""
+    columns = {name: tf.make_ndarray(tensor).tolist() for name, tensor in request.inputs.items()}
+    rows = [
+        {name: {"b64": base64.b64encode(value).decode()} for name, value in zip(columns, values, strict=True)}
+        for values in zip(*columns.values(), strict=True)
+    ]
+    return json.dumps({"signature_name": request.model_spec.signature_name, "instances": rows}).encode()
+
+
+def answer_from_json(answer: bytes, expected: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs in an answer by rows; texts as bytes where those are expected.
+
+    Args:
+        answer: What the server sent.
+        expected: An array for each output; JSON has neither types nor, with a single output, its name.
+    """
+    rows = json.loads(answer)["predictions"]
+    named = bool(rows) and isinstance(rows[0], dict) and "b64" not in rows[0]
+    columns = {name: [row[name] for row in rows] for name in rows[0]} if named else {next(iter(expected)): rows}
+    return {name: _array(values, expected.get(name)) for name, values in columns.items()}
+
+
+def _array(values: list[Any], expected: Array | None) -> Array:
+    if expected is not None and expected.dtype == object:
+        return _strings(values)
+    return np.array(values)
+
+
+def _strings(values: list[Any]) -> Array:
+    """Texts and base64 as bytes, with the shape of the nested lists."""
+    given = np.array(values, object)
+    decoded = [base64.b64decode(v["b64"]) if isinstance(v, dict) else str(v).encode() for v in given.ravel()]
+    strings = np.empty(len(decoded), object)
+    strings[:] = decoded
+    return strings.reshape(given.shape)

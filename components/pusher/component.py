@@ -1,71 +1,97 @@
-"""The Pusher component, at the end of the pipeline."""
+"""The Pusher, at the end of the pipeline: a blessed model appears in the serving folder whole, as a new version."""
 
-from __future__ import annotations
+import json
+import logging
+from pathlib import Path
 
+from tfx.components.util import model_utils
 from tfx.dsl.compiler import constants
-from tfx.dsl.components.base import base_component, executor_spec
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
 from tfx.orchestration import data_types
-from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts, system_executions
+from tfx.types import Artifact, standard_artifacts, system_executions
+from tfx.utils import path_utils
 
-from components.pusher.executor import Executor
-from components.tflite.artifacts import TFLiteModel
+from components.artifacts import TFLiteModel, artifact_location
+from components.pusher import manifest, versions
+from components.tflite.settings import MODEL_FILE
+from contracts.errors import PushError
+from contracts.model_reports import NOT_BLESSED
 
 RUN_ID = data_types.RuntimeParameter(name=constants.PIPELINE_RUN_ID_PARAMETER_NAME, ptype=str)
 """Which run pushes. A Pusher is never taken from the cache for it: what it does depends on what is served already."""
 
 
-class PusherSpec(component_spec.ComponentSpec):
-    """Inputs, outputs and parameters of the Pusher."""
-
-    PARAMETERS = {  # noqa: RUF012 (TFX reads a plain dict)
-        "base_directory": component_spec.ExecutionParameter(type=str),
-        "keep_versions": component_spec.ExecutionParameter(type=int),
-        "run_id": component_spec.ExecutionParameter(type=str),
-    }
-    INPUTS = {  # noqa: RUF012
-        "model": component_spec.ChannelParameter(type=standard_artifacts.Model),
-        "model_blessing": component_spec.ChannelParameter(type=standard_artifacts.ModelBlessing),
-        "infra_blessing": component_spec.ChannelParameter(type=standard_artifacts.InfraBlessing),
-        "tflite_model": component_spec.ChannelParameter(type=TFLiteModel, optional=True),
-    }
-    OUTPUTS = {"pushed_model": component_spec.ChannelParameter(type=standard_artifacts.PushedModel)}  # noqa: RUF012
-    TYPE_ANNOTATION = system_executions.Deploy
-
-
-class Pusher(base_component.BaseComponent):
-    """Pushes a blessed model to a folder that TF Serving watches.
+@component(component_annotation=system_executions.Deploy)
+def Pusher(  # noqa: N802  # TFX's form of a component
+    model: InputArtifact[standard_artifacts.Model],
+    model_blessing: InputArtifact[standard_artifacts.ModelBlessing],
+    infra_blessing: InputArtifact[standard_artifacts.InfraBlessing],
+    pushed_model: OutputArtifact[standard_artifacts.PushedModel],
+    base_directory: Parameter[str],
+    keep_versions: Parameter[int],
+    run_id: Parameter[str],
+    tflite_model: InputArtifact[TFLiteModel] = None,
+) -> None:
+    """Pushes a blessed model to a folder that TF Serving watches, by a rename, or notes why not.
 
     Args:
         model: The SavedModel.
         model_blessing: The Evaluator's verdict.
         infra_blessing: The InfraValidator's verdict.
+        pushed_model: What was done; see `manifest`.
         base_directory: The folder of the versions.
         keep_versions: How many stay.
+        run_id: `RUN_ID`.
         tflite_model: Pushed beside the SavedModel where it is blessed itself; None where there is none.
+
+    Raises:
+        PushError: The version cannot be written, or the model is not the one that was tried.
     """
+    origin = manifest.Origin(model_id=model.id, model_uri=artifact_location(model), run_id=run_id)
+    base, saved_model = Path(base_directory), Path(path_utils.serving_model_path(model.uri))
+    reason = _refusal(model_blessing, infra_blessing)
+    withdrawn = None if reason else _withdrawn_version(saved_model, infra_blessing, base)
+    if withdrawn is not None:
+        reason = f"the model was rolled back from: it is version {withdrawn}"
+    if reason is None:
+        tflite = Path(tflite_model.uri, MODEL_FILE) if tflite_model and tflite_model.blessed else None
+        path, written = versions.push_version(saved_model, base, keep_versions, origin, tflite)
+        properties = manifest.pushed_properties(path, written)
+        Path(pushed_model.uri, "pushed.json").write_text(json.dumps(properties, indent=2), encoding="utf-8")
+    else:
+        logging.warning("Not pushed: %s.", reason)
+        properties = manifest.not_pushed_properties(origin, reason, withdrawn)
+    for name, value in properties.items():
+        if isinstance(value, int):
+            pushed_model.set_int_custom_property(name, value)
+        else:
+            pushed_model.set_string_custom_property(name, value)
 
-    SPEC_CLASS = PusherSpec
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
 
-    def __init__(
-        self,
-        model: BaseChannel,
-        model_blessing: BaseChannel,
-        infra_blessing: BaseChannel,
-        base_directory: str,
-        keep_versions: int,
-        tflite_model: BaseChannel | None = None,
-    ) -> None:
-        tflite = {} if tflite_model is None else {"tflite_model": tflite_model}
-        super().__init__(
-            PusherSpec(
-                model=model,
-                model_blessing=model_blessing,
-                infra_blessing=infra_blessing,
-                base_directory=base_directory,
-                keep_versions=keep_versions,
-                run_id=RUN_ID,
-                pushed_model=Channel(type=standard_artifacts.PushedModel),
-                **tflite,
-            )
+def _refusal(model_blessing: Artifact, infra_blessing: Artifact) -> str | None:
+    """Which node did not bless the model, or None."""
+    if not model_utils.is_model_blessed(model_blessing):
+        return NOT_BLESSED
+    if not model_utils.is_infra_validated(infra_blessing):
+        return manifest.NOT_SERVABLE
+    return None
+
+
+def _withdrawn_version(model: Path, infra_blessing: Artifact, base: Path) -> int | None:
+    """The version of this model that a rollback took out of service, if one did.
+
+    Raises:
+        PushError: The model is not the one that was tried.
+    """
+    digest = manifest.digest_of_files(manifest.files_of(model))
+    tried = infra_blessing.get_string_custom_property(manifest.MODEL_DIGEST_PROPERTY)
+    if digest != tried:
+        raise PushError(
+            f"{model} has the digest {digest}, expected {tried}: it changed after the InfraValidator had tried it.",
+            "Train it anew: run with --force.",
         )
+    existing = versions.find_versions(base)
+    if digest not in versions.withdrawn_models(existing):
+        return None
+    return max(version.number for version in existing if version.manifest and version.manifest.model_digest == digest)

@@ -1,4 +1,22 @@
-"""What a pushed version consists of and where it came from, written into it; needs no TensorFlow to read."""
+"""What a pushed version consists of and where it came from: its manifest, and what the metadata store holds of a push.
+
+The custom properties of a PushedModel, by name:
+
+pushed               1 or 0
+pushed_destination   the version's folder; not where nothing was pushed
+pushed_version       its number, as text
+pushed_digest        one SHA-256 for all its files
+pushed_time          when it appeared, ISO 8601, UTC
+not_pushed_reason    only where nothing was pushed
+withdrawn_version    only where the reason is a rollback: the version that holds the model and can be restored
+current_model        the folder of the model's artifact
+current_model_id     its id
+rolled_back_from     only of a rollback: the version that was served before it
+restored_version     only of a rollback: the version whose content it pushed again
+
+The first three are TFX's names for its Pusher, `current_model` and its id TFX's names for its Evaluator. Needs no
+TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +28,15 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from components.errors import PushError
+from components.memo import file_digest
 from components.tflite.settings import MODEL_FILE
+from contracts.errors import PushError
 
-PLACE = "assets.extra/manifest.json"
+MANIFEST_FILE = "assets.extra/manifest.json"
 """Where a version keeps its manifest; TensorFlow and TensorFlow Serving leave `assets.extra` alone."""
 
 MODEL_DIGEST_PROPERTY = "model_digest"
 """The property of an InfraBlessing that says which files were tried."""
-
-BLOCK_BYTES = 1 << 20
 
 
 class _Part(BaseModel):
@@ -76,15 +93,15 @@ class Manifest(_Part):
     @property
     def digest(self) -> str:
         """One digest for all files."""
-        return digest(self.files)
+        return digest_of_files(self.files)
 
     @property
     def model_digest(self) -> str:
         """One digest for the files of the SavedModel."""
-        return digest({path: value for path, value in self.files.items() if path != MODEL_FILE})
+        return digest_of_files({path: value for path, value in self.files.items() if path != MODEL_FILE})
 
 
-def digest(files: Mapping[str, str]) -> str:
+def digest_of_files(files: Mapping[str, str]) -> str:
     """The SHA-256 of what `sha256sum` would print about these files, in the order of their paths."""
     lines = "".join(f"{value}  {path}\n" for path, value in sorted(files.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
@@ -94,44 +111,35 @@ def files_of(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file below a folder, in hexadecimal, by path; without a manifest."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     named = {path.relative_to(folder).as_posix(): path for path in paths}
-    return {name: file_digest(path) for name, path in named.items() if name != PLACE}
+    return {name: file_digest(path) for name, path in named.items() if name != MANIFEST_FILE}
 
 
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(BLOCK_BYTES):
-            found.update(block)
-    return found.hexdigest()
-
-
-def check(folder: Path, expected: Mapping[str, str]) -> None:
+def check_files(folder: Path, expected: Mapping[str, str]) -> None:
     """Checks that a folder holds exactly these files.
 
     Raises:
         PushError: A file is missing, is not expected, or has other content.
     """
-    found = files_of(folder)
-    missing = sorted(set(expected) - set(found))
-    surplus = sorted(set(found) - set(expected))
-    changed = sorted(path for path in set(found) & set(expected) if found[path] != expected[path])
+    present = files_of(folder)
+    missing = sorted(set(expected) - set(present))
+    surplus = sorted(set(present) - set(expected))
+    changed = sorted(path for path in set(present) & set(expected) if present[path] != expected[path])
     faults = [
         *(f"{path} is missing" for path in missing),
         *(f"{path} is not expected" for path in surplus),
-        *(f"{path} has the SHA-256 {found[path]}, expected {expected[path]}" for path in changed),
+        *(f"{path} has the SHA-256 {present[path]}, expected {expected[path]}" for path in changed),
     ]
     if faults:
         raise PushError(f"{folder} is not what was to be written: {'; '.join(faults)}.")
 
 
-def read(version: Path) -> Manifest | None:
+def read_manifest(version: Path) -> Manifest | None:
     """The manifest of a version; None where the version has none.
 
     Raises:
         PushError: It cannot be read.
     """
-    path = version / PLACE
+    path = version / MANIFEST_FILE
     if not path.is_file():
         return None
     try:
@@ -142,8 +150,41 @@ def read(version: Path) -> Manifest | None:
         ) from error
 
 
-def write(version: Path, manifest: Manifest) -> None:
+def write_manifest(version: Path, manifest: Manifest) -> None:
     """Writes the manifest into a version's folder."""
-    path = version / PLACE
+    path = version / MANIFEST_FILE
     path.parent.mkdir(exist_ok=True)
     path.write_text(manifest.model_dump_json(indent=2), encoding="utf-8")
+
+
+NOT_SERVABLE = "the InfraValidator did not bless the model"
+
+Properties = dict[str, str | int]
+
+
+def pushed_properties(path: Path, manifest: Manifest) -> Properties:
+    """The properties of a version that was pushed to `path`."""
+    properties: Properties = {
+        "pushed": 1,
+        "pushed_destination": str(path),
+        "pushed_version": str(manifest.version),
+        "pushed_digest": manifest.digest,
+        "pushed_time": manifest.pushed.isoformat(),
+        "current_model": manifest.origin.model_uri,
+        "current_model_id": manifest.origin.model_id,
+    }
+    if manifest.rollback:
+        properties["rolled_back_from"] = manifest.rollback.rolled_back_from
+        properties["restored_version"] = manifest.rollback.restored_version
+    return properties
+
+
+def not_pushed_properties(origin: Origin, reason: str, withdrawn_version: int | None = None) -> Properties:
+    """The properties of a push that did not happen."""
+    withdrawn: Properties = {} if withdrawn_version is None else {"withdrawn_version": withdrawn_version}
+    return withdrawn | {
+        "pushed": 0,
+        "not_pushed_reason": reason,
+        "current_model": origin.model_uri,
+        "current_model_id": origin.model_id,
+    }

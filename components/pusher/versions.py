@@ -5,19 +5,85 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from components.errors import PushError
-from components.pusher import disk, manifest
+from components.memo import file_digest
+from components.pusher import manifest
 from components.pusher.manifest import Manifest, Origin, Rollback
 from components.tflite.settings import MODEL_FILE
+from contracts.errors import PushError
+
+ERRNO = re.compile(r"\[Errno (\d+)\] ")
+FIXES = {
+    errno.EACCES: "Give this user the right to write there, or set serving_root in the environment.",
+    errno.EPERM: "Give this user the right to write there, or set serving_root in the environment.",
+    errno.EROFS: "It lies on a file system that is mounted read-only; set serving_root in the environment.",
+    errno.ENOSPC: "Free some space, or lower pusher.keep_versions.",
+    errno.EDQUOT: "Free some space, or lower pusher.keep_versions.",
+    errno.ENOTDIR: "A file is in the place of a folder; move it away.",
+    errno.EEXIST: "A file is in the place of a folder; move it away.",
+}
+
+
+@contextmanager
+def translated_errors(base: Path) -> Iterator[None]:
+    """Tells what the operating system refused, and what can be done about it.
+
+    Args:
+        base: What was to be written.
+
+    Raises:
+        PushError: The operating system refused something.
+    """
+    try:
+        yield
+    except shutil.Error as error:
+        # copytree collects what went wrong with each file, as text; the first says it.
+        what = str(error.args[0][0][2])
+        number = ERRNO.match(what)
+        fix = FIXES.get(int(number[1])) if number else None
+        raise PushError(f"The model cannot be written to {base}: {ERRNO.sub('', what)}.", fix) from error
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        raise PushError(
+            f"The model cannot be written to {base}: {error.strerror or error}{where}.", FIXES.get(error.errno or 0)
+        ) from error
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """Makes `target` another name of the file `source`; a copy where the file system has no links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def fsync_tree(folder: Path) -> None:
+    """Forces a folder with all that is in it to the disk."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            fsync_path(Path(parent, name))
+        fsync_path(Path(parent))
+
+
+def fsync_path(path: Path) -> None:
+    """Forces a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
 
 STAGING_PREFIX = ".incoming-"
 """Folders of this name are pushes under way; model servers take only folders with a number for a name."""
@@ -43,7 +109,7 @@ class Version:
         return self.manifest.digest if self.manifest else str(self.number)
 
 
-def find(base: Path) -> list[Version]:
+def find_versions(base: Path) -> list[Version]:
     """The versions in a serving folder, oldest first; the last one is served.
 
     Raises:
@@ -51,16 +117,16 @@ def find(base: Path) -> list[Version]:
     """
     if not base.is_dir():
         return []
-    with disk.translated(base):
+    with translated_errors(base):
         folders = sorted(
             (int(entry.name), entry)
             for entry in base.iterdir()
             if entry.name.isascii() and entry.name.isdecimal() and entry.is_dir()
         )
-        return [Version(number, path, manifest.read(path)) for number, path in folders]
+        return [Version(number, path, manifest.read_manifest(path)) for number, path in folders]
 
 
-def push(
+def push_version(
     model: Path, base: Path, keep_versions: int, origin: Origin, tflite_model: Path | None = None
 ) -> tuple[Path, Manifest]:
     """Copies `model` to a new version under `base`, and removes old ones; see `prune`.
@@ -79,10 +145,10 @@ def push(
     """
     files = manifest.files_of(model)
     if tflite_model is not None:
-        files[MODEL_FILE] = manifest.file_digest(tflite_model)
-    existing = find(base)
+        files[MODEL_FILE] = file_digest(tflite_model)
+    existing = find_versions(base)
     served = existing[-1] if existing else None
-    if served and served.manifest and served.manifest.digest == manifest.digest(files):
+    if served and served.manifest and served.manifest.digest == manifest.digest_of_files(files):
         return served.path, served.manifest
 
     def fill(staging: Path) -> None:
@@ -92,11 +158,11 @@ def push(
 
     withdrawn = withdrawn_models(existing)
     path, written = _publish(base, existing, fill, _new(existing, files, origin, None, withdrawn))
-    prune(base, keep_versions)
+    prune_versions(base, keep_versions)
     return path, written
 
 
-def restore(base: Path, restored: Version, served: Version) -> tuple[Path, Manifest]:
+def restore_version(base: Path, restored: Version, served: Version) -> tuple[Path, Manifest]:
     """Pushes the content of an older version again, under a new number; like `git revert` it takes nothing away.
 
     The files are hard links where the file system has them. Models that runs pushed after `restored` are withdrawn;
@@ -119,7 +185,7 @@ def restore(base: Path, restored: Version, served: Version) -> tuple[Path, Manif
             f"{restored.path} has no manifest: nobody can tell whether it is what was pushed.",
             "Choose a version that the Pusher wrote.",
         )
-    existing = find(base)
+    existing = find_versions(base)
     manifests = [version.manifest for version in existing if version.manifest]
     later = {m.model_digest for m in manifests if m.version > restored.number and m.rollback is None}
     withdrawn = sorted((later | set(withdrawn_models(existing))) - {kept.model_digest})
@@ -139,16 +205,16 @@ def withdrawn_models(existing: list[Version]) -> list[str]:
     return [digest for digest in served.withdrawn if digest in there] if served else []
 
 
-def prune(base: Path, keep_versions: int) -> None:
+def prune_versions(base: Path, keep_versions: int) -> None:
     """Removes old versions: all but the newest `keep_versions`, and the newest of as many different contents.
 
     So a rollback, which makes a second version of the same content, never costs a version to go back to.
     """
-    existing = find(base)
+    existing = find_versions(base)
     kept = {version.number for version in existing[-keep_versions:]}
     newest_of = {version.content: version.number for version in existing}
     kept |= set(sorted(newest_of.values())[-keep_versions:])
-    with disk.translated(base):
+    with translated_errors(base):
         for version in existing:
             if version.number not in kept:
                 shutil.rmtree(version.path)
@@ -179,26 +245,26 @@ def _publish(
     """Makes a version of what `fill` writes, if that is what the manifest says."""
     target = base / str(made.version)
     staging = base / f"{STAGING_PREFIX}{uuid.uuid4().hex}"
-    with disk.translated(base):
+    with translated_errors(base):
         base.mkdir(parents=True, exist_ok=True)
         for abandoned in base.glob(f"{STAGING_PREFIX}*"):
             shutil.rmtree(abandoned)
         try:
             fill(staging)
-            manifest.check(staging, made.files)
-            manifest.write(staging, made)
-            disk.force_tree(staging)
+            manifest.check_files(staging, made.files)
+            manifest.write_manifest(staging, made)
+            fsync_tree(staging)
             os.replace(staging, target)
         except BaseException:
             # A full disk is not left fuller; what went wrong is told, not that this failed too.
             shutil.rmtree(staging, ignore_errors=True)
             raise
-        disk.force(base)
+        fsync_path(base)
     return target, made
 
 
 def _linked(source: Path, target: Path) -> None:
     """A copy of a folder whose files share the originals' bytes; real copies where the file system has no links."""
-    shutil.copytree(source, target, copy_function=disk.link_or_copy)
+    shutil.copytree(source, target, copy_function=link_or_copy)
     # The copy has a manifest of its own; through the link it would be written into the original's.
-    (target / manifest.PLACE).unlink()
+    (target / manifest.MANIFEST_FILE).unlink()

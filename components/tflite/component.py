@@ -1,67 +1,154 @@
-"""The TF Lite component, between the Evaluator and the Pusher."""
+"""The TF Lite node, between the Evaluator and the Pusher: convert, describe, judge, and note what came out."""
 
-from __future__ import annotations
+import logging
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 
-from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import BaseChannel, Channel, component_spec, standard_artifacts
+import numpy as np
+import tensorflow_transform as tft
+from tfx.components.util import model_utils
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.types import Artifact, standard_artifacts
+from tfx.utils import path_utils
 
-from components.tflite.artifacts import TFLiteModel
-from components.tflite.executor import Executor
-from components.tflite.settings import TFLiteSettings
+from components.artifacts import TFLiteModel, split_files
+from components.tflite import convert, judge, metadata
+from components.tflite.judge import Interpreter
+from components.tflite.saved_model import Arrays, Rows, SavedModel
+from components.tflite.settings import MODEL_FILE, TFLiteSettings
+from contracts.model_reports import NOT_BLESSED, REPORT_FILE, TFLiteReport
 
-
-class TFLiteSpec(component_spec.ComponentSpec):
-    """Inputs, outputs and parameters of the TF Lite component."""
-
-    PARAMETERS = {  # noqa: RUF012  # TFX's own form
-        "name": component_spec.ExecutionParameter(type=str),
-        "label": component_spec.ExecutionParameter(type=str),
-        "settings": component_spec.ExecutionParameter(type=str),
-    }
-    INPUTS = {  # noqa: RUF012
-        "model": component_spec.ChannelParameter(type=standard_artifacts.Model),
-        "model_blessing": component_spec.ChannelParameter(type=standard_artifacts.ModelBlessing),
-        "transformed_examples": component_spec.ChannelParameter(type=standard_artifacts.Examples),
-        "transform_graph": component_spec.ChannelParameter(type=standard_artifacts.TransformGraph),
-    }
-    OUTPUTS = {"tflite_model": component_spec.ChannelParameter(type=TFLiteModel)}  # noqa: RUF012
+SPLITS = ("train", "eval")
 
 
-class TFLite(base_component.BaseComponent):
-    """Converts a blessed SavedModel and judges the result on the same rows.
+@component
+def TFLite(  # noqa: N802  # TFX's form of a component
+    model: InputArtifact[standard_artifacts.Model],
+    model_blessing: InputArtifact[standard_artifacts.ModelBlessing],
+    transformed_examples: InputArtifact[standard_artifacts.Examples],
+    transform_graph: InputArtifact[standard_artifacts.TransformGraph],
+    tflite_model: OutputArtifact[TFLiteModel],
+    name: Parameter[str],
+    label: Parameter[str],
+    settings: Parameter[str],
+) -> None:
+    """Converts a blessed SavedModel, judges the result on the same rows, and blesses it where its accuracy holds.
 
     Args:
         model: The SavedModel, with a signature `predict_transformed`.
         model_blessing: The Evaluator's verdict; a model without its blessing is not converted.
         transformed_examples: `train` for the representative rows, `eval` to judge by.
         transform_graph: Says how to parse the transformed examples.
+        tflite_model: The model and its report.
         name: The model's name, written into its metadata.
         label: The transformed feature that is the label.
-        settings: The recipe's `tflite` section; its quantization is not `none`.
+        settings: The recipe's `tflite` section as JSON; its quantization is not `none`.
+
+    Raises:
+        ExportError: The model cannot be converted, or cannot be judged.
+        DataError: A split has no rows.
     """
-
-    SPEC_CLASS = TFLiteSpec
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(
-        self,
-        model: BaseChannel,
-        model_blessing: BaseChannel,
-        transformed_examples: BaseChannel,
-        transform_graph: BaseChannel,
-        name: str,
-        label: str,
-        settings: TFLiteSettings,
-    ) -> None:
-        super().__init__(
-            TFLiteSpec(
-                model=model,
-                model_blessing=model_blessing,
-                transformed_examples=transformed_examples,
-                transform_graph=transform_graph,
-                name=name,
-                label=label,
-                settings=settings.model_dump_json(),
-                tflite_model=Channel(type=TFLiteModel),
-            )
+    wanted = TFLiteSettings.model_validate_json(settings)
+    tflite_model.quantization = wanted.quantization
+    if not model_utils.is_model_blessed(model_blessing):
+        _write_report(tflite_model, TFLiteReport(quantization=wanted.quantization, blessed=False, refused=NOT_BLESSED))
+        return
+    saved_model = SavedModel(Path(path_utils.serving_model_path(model.uri)))
+    feature_spec = tft.TFTransformOutput(transform_graph.uri).transformed_feature_spec()
+    train, evaluation = (
+        Rows(
+            split=split,
+            files=split_files(transformed_examples, split),
+            feature_spec=feature_spec,
+            inputs=saved_model.inputs,
+            features=saved_model.features,
+            label=label,
         )
+        for split in SPLITS
+    )
+    train.check()
+    content = _convert(saved_model, train, wanted, name)
+    Path(tflite_model.uri, MODEL_FILE).write_bytes(content)
+    _write_report(tflite_model, _judge(content, saved_model, evaluation, wanted))
+
+
+def _convert(saved_model: SavedModel, train: Rows, settings: TFLiteSettings, name: str) -> bytes:
+    scores = judge.scores_output(saved_model.outputs)
+    representative = list(train.evenly_spaced(settings.representative_rows))
+    with tempfile.TemporaryDirectory() as folder:
+        source = _convertible(saved_model, Path(folder))
+        converted = convert.convert(source, settings.quantization, lambda: iter(representative))
+    description = metadata.Description(
+        name=name,
+        text=f"Quantization: {settings.quantization}. Input ranges are those of {len(representative)} training rows.",
+        ranges=ranges(representative),
+        scores=scores,
+        # One probability has no axis of classes that could be labelled.
+        labels=saved_model.labels if judge.is_of_classes(saved_model.outputs[scores].shape) else (),
+    )
+    return metadata.add_metadata(converted, description)
+
+
+def _convertible(saved_model: SavedModel, folder: Path) -> Path:
+    """The SavedModel, or, where it computes in mixed precision, one in `folder` that does not."""
+    if convert.is_float32(saved_model.signature):
+        return saved_model.path
+    convert.save_in_float32(saved_model.signature, folder)
+    return folder
+
+
+def ranges(rows: Sequence[Arrays]) -> dict[str, tuple[float, float]]:
+    """The smallest and the largest value of each input in these rows; of bytes, what a byte can hold."""
+    spans = {}
+    for name in rows[0]:
+        values = np.concatenate([row[name].reshape(-1) for row in rows])
+        of_byte = values.dtype == np.uint8
+        spans[name] = (0.0, 255.0) if of_byte else (float(values.min()), float(values.max()))
+    return spans
+
+
+def _judge(content: bytes, saved_model: SavedModel, evaluation: Rows, settings: TFLiteSettings) -> TFLiteReport:
+    """The report on a model."""
+    interpreter = Interpreter(content, settings.threads)
+    scores = judge.scores_output(saved_model.outputs)
+    judgement = judge.judge(evaluation, scores, saved_model, interpreter, interpreter.batch_rows)
+    accepted = judgement.accepts(settings.max_accuracy_loss)
+    report = TFLiteReport(
+        quantization=settings.quantization,
+        blessed=accepted,
+        refused=None if accepted else _refusal(judgement, settings),
+        size_bytes=len(content),
+        variables_bytes=saved_model.variables_bytes,
+        latency_ms=interpreter.latency_ms(next(evaluation.batches(1))[0]),
+        max_accuracy_loss=settings.max_accuracy_loss,
+        threads=settings.threads,
+        judged_by=scores,
+        **vars(judgement),
+    )
+    if not settings.quantization.startswith("int8"):
+        return report
+    return report.model_copy(update={"float_ops": convert.float_ops(content)})
+
+
+def _refusal(judgement: judge.Judgement, settings: TFLiteSettings) -> str:
+    return (
+        f"its accuracy, {judgement.accuracy:.4f}, is more than {settings.max_accuracy_loss:g} below the SavedModel's, "
+        f"{judgement.saved_model_accuracy:.4f}"
+    )
+
+
+PROPERTIES = ("size_bytes", "accuracy", "saved_model_accuracy", "latency_ms")
+
+
+def _write_report(made: Artifact, report: TFLiteReport) -> None:
+    """Writes the report, and what of it the metadata store shall hold."""
+    made.blessed = int(report.blessed)
+    for name in PROPERTIES:
+        if (value := getattr(report, name)) is not None:
+            setattr(made, name, value)
+    if report.refused:
+        made.set_string_custom_property("refused", report.refused)
+        logging.warning("The TF Lite model is not pushed: %s.", report.refused)
+    Path(made.uri, REPORT_FILE).write_text(report.model_dump_json(indent=2, exclude_unset=True), encoding="utf-8")

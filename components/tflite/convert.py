@@ -4,23 +4,90 @@ Inputs and outputs keep the SavedModel's types whatever the quantization: an app
 nothing, and a uint8 image goes in as it is. The other way, quantized inputs, would make the caller apply a scale that
 the representative rows happened to give; what it would save is one CAST and one QUANTIZE of the input.
 
-Ops of TensorFlow itself (Select TF) are not used: they need a runtime that a phone's TF Lite does not have.
+Ops of TensorFlow itself (Select TF) are not used: they need a runtime that a phone's TF Lite does not have. Nor does TF
+Lite know bfloat16, or compute anything in float16. The variables of a model of mixed precision are float32, and only
+what is computed with them is not: the same graph with every reduced type replaced by float32 is the same model,
+computed more exactly, and that is what is converted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework import types_pb2
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.python.convert_phase import ConverterError
 from tensorflow.lite.tools import flatbuffer_utils
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from components.errors import ExportError
 from components.tflite.saved_model import SIGNATURE, Arrays
 from components.tflite.settings import Quantization
+from contracts.errors import ExportError
+
+# TensorFlow ships no types.
+Function: TypeAlias = Any
+GraphDef: TypeAlias = Any
+
+REDUCED = frozenset({types_pb2.DT_BFLOAT16, types_pb2.DT_HALF})
+
+
+def is_float32(signature: Function) -> bool:
+    """Whether a signature computes in no reduced precision."""
+    nodes = _nodes(signature.graph.as_graph_def())
+    return not any(attribute.type in REDUCED for node in nodes for attribute in node.attr.values())
+
+
+def save_in_float32(signature: Function, folder: Path) -> None:
+    """Saves the signature as a SavedModel of its own, with all of its computation in float32.
+
+    Args:
+        signature: A concrete function of a loaded SavedModel; its inputs and outputs are of no reduced type.
+        folder: Where to.
+    """
+    frozen = convert_variables_to_constants_v2(signature)
+    graph = frozen.graph.as_graph_def()
+    for node in _nodes(graph):
+        _widen(node)
+    imported = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(graph, name=""), [])
+    widened = imported.prune(
+        [imported.graph.get_tensor_by_name(tensor.name) for tensor in frozen.inputs],
+        [imported.graph.get_tensor_by_name(tensor.name) for tensor in frozen.outputs],
+    )
+    specs, outputs = signature.structured_input_signature[1], sorted(signature.structured_outputs)
+
+    def predict(tensors: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        # A concrete function takes and returns what it is called with by name in the order of the names.
+        return dict(zip(outputs, widened(*(tensors[name] for name in sorted(tensors))), strict=True))
+
+    module = tf.Module()
+    module.predict = tf.function(
+        predict, input_signature=[{n: tf.TensorSpec(spec.shape, spec.dtype, n) for n, spec in specs.items()}]
+    )
+    tf.saved_model.save(module, str(folder), signatures={SIGNATURE: module.predict})
+
+
+def _nodes(graph: GraphDef) -> Iterator[Any]:
+    yield from graph.node
+    for function in graph.library.function:
+        yield from function.node_def
+
+
+def _widen(node: Any) -> None:
+    """Replaces the reduced types of one node of a graph."""
+    for attribute in node.attr.values():
+        if attribute.type in REDUCED:
+            attribute.type = types_pb2.DT_FLOAT
+        for position, kind in enumerate(attribute.list.type):
+            if kind in REDUCED:
+                attribute.list.type[position] = types_pb2.DT_FLOAT
+        if attribute.HasField("tensor") and attribute.tensor.dtype in REDUCED:
+            values = tf.make_ndarray(attribute.tensor).astype(np.float32)
+            attribute.tensor.CopyFrom(tf.make_tensor_proto(values))
+
 
 BOUNDARY_OPS = frozenset({"CAST", "DEQUANTIZE"})
 """Ops that put out float32 and compute nothing: the way into and out of the integers."""
@@ -55,14 +122,14 @@ def convert(saved_model: Path, quantization: Quantization, representative: Calla
 def float_ops(model: bytes) -> list[str]:
     """The names of ops that compute float32 values, sorted; those that only convert them do not count."""
     parsed = flatbuffer_utils.convert_bytearray_to_object(model)
-    found = set()
+    names = set()
     for graph in parsed.subgraphs:
         for operator in graph.operators:
             name = flatbuffer_utils.opcode_to_name(parsed, operator.opcodeIndex)
             types = {graph.tensors[index].type for index in operator.outputs}
             if schema.TensorType.FLOAT32 in types and name not in BOUNDARY_OPS:
-                found.add(name)
-    return sorted(found)
+                names.add(name)
+    return sorted(names)
 
 
 def _configure(converter: Any, quantization: Quantization, representative: Callable[[], Iterator[Arrays]]) -> None:
@@ -79,7 +146,7 @@ def _configure(converter: Any, quantization: Quantization, representative: Calla
 
 def _translated(error: ConverterError | RuntimeError) -> ExportError:
     """The converter's error, which is a page of locations in its graph, as the ops that it is about."""
-    names = {found.operator.name.removeprefix("tf.") for found in getattr(error, "errors", ())}
+    names = {fault.operator.name.removeprefix("tf.") for fault in getattr(error, "errors", ())}
     ops = sorted(names - {""})
     if not ops:
         # The first line is a location in the graph, then the message.

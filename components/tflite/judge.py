@@ -1,4 +1,4 @@
-"""The judgement: the SavedModel and the TF Lite model on the same rows.
+"""The judgement: the SavedModel and the TF Lite model, in its interpreter with XNNPACK, on the same rows.
 
 Accuracy is the fraction of rows whose predicted class is the label: the class of the highest score, or, of a single
 probability, whether it is above 0.5. For a model that predicts a number there is no such thing; it is refused before
@@ -8,33 +8,82 @@ it is converted.
 from __future__ import annotations
 
 import math
+import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
 
-from components.errors import ExportError
-from components.tflite.rows import Rows
-from components.tflite.saved_model import Array, Arrays
+from components.tflite.saved_model import SIGNATURE, Array, Arrays, Rows
+from contracts.errors import ExportError
+from contracts.model_reports import OutputDifference
+
+WARM_UPS = 5
+INVOCATIONS = 50
+
+
+class Interpreter:
+    """A TF Lite model with TF Lite's own kernels and, for the ops that it knows, XNNPACK's.
+
+    Args:
+        model: The model's bytes.
+        threads: Threads of the kernels.
+
+    Attributes:
+        batch_rows: 1 where the model takes single rows only, or None where it takes any number.
+
+    Raises:
+        ExportError: The model is fixed to batches of several rows.
+    """
+
+    def __init__(self, model: bytes, threads: int) -> None:
+        self._model = model
+        self._threads = threads
+        self._runner = self._new().get_signature_runner(SIGNATURE)
+        self._details = self._runner.get_input_details()
+        rows = {int(details["shape_signature"][0]) for details in self._details.values()}
+        if not rows <= {-1, 1}:
+            raise ExportError(
+                f"the model's signature {SIGNATURE} takes batches of {max(rows)} rows; expected any number, or 1.",
+                "Leave the batch dimension of the model's inputs open.",
+            )
+        self.batch_rows = 1 if 1 in rows else None
+
+    def __call__(self, inputs: Mapping[str, Array]) -> Arrays:
+        """The outputs by name for arrays [batch, ...] by name; input tensors are resized to the batch."""
+        return dict(self._runner(**inputs))
+
+    def latency_ms(self, row: Mapping[str, Array]) -> float:
+        """The median time, in milliseconds, of invocations with one row [1, ...], after a few to warm up."""
+        # Another one, for tensors of an interpreter cannot be allocated while it has a runner.
+        interpreter = self._new()
+        for name, details in self._details.items():
+            interpreter.resize_tensor_input(details["index"], row[name].shape)
+        interpreter.allocate_tensors()
+        for name, details in self._details.items():
+            interpreter.set_tensor(details["index"], row[name])
+        taken = []
+        for _ in range(WARM_UPS + INVOCATIONS):
+            began = time.perf_counter()
+            interpreter.invoke()
+            taken.append((time.perf_counter() - began) * 1000)
+        return statistics.median(taken[WARM_UPS:])
+
+    def _new(self) -> tf.lite.Interpreter:
+        return tf.lite.Interpreter(
+            model_content=self._model,
+            num_threads=self._threads,
+            # The resolver whose default delegate is XNNPACK.
+            experimental_op_resolver_type=tf.lite.experimental.OpResolverType.BUILTIN,
+        )
+
 
 SCORES = ("probabilities", "probability", "scores")
 """Names of the output to judge by where a model has several of floats, the first first."""
 
 BATCH_ROWS = 256
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far an output of the TF Lite model is from the SavedModel's; None where that is not finite.
-
-    Attributes:
-        max: The largest absolute difference of any value; of class ids, 1 if any differs.
-        mean: The mean absolute difference; of class ids, the fraction that differs.
-    """
-
-    max: float | None
-    mean: float | None
 
 
 @dataclass(frozen=True)
@@ -51,7 +100,7 @@ class Judgement:
     rows: int
     accuracy: float
     saved_model_accuracy: float
-    differences: dict[str, Difference]
+    differences: dict[str, OutputDifference]
 
     def accepts(self, max_loss: float) -> bool:
         """Whether the TF Lite model's accuracy is at most `max_loss` (a fraction) lower than the SavedModel's."""
@@ -65,10 +114,10 @@ def scores_output(outputs: Mapping[str, tf.TensorSpec]) -> str:
     Raises:
         ExportError: There is none, or several and none of them has a name of `SCORES`.
     """
-    found = [name for name, spec in outputs.items() if spec.dtype.is_floating and spec.shape.rank in (1, 2)]
-    named = [name for name in SCORES if name in found]
-    if named or len(found) == 1:
-        return (named or found)[0]
+    candidates = [name for name, spec in outputs.items() if spec.dtype.is_floating and spec.shape.rank in (1, 2)]
+    named = [name for name in SCORES if name in candidates]
+    if named or len(candidates) == 1:
+        return (named or candidates)[0]
     raise ExportError(
         f"the classes that the model predicts cannot be told from its outputs {_shown(outputs)}; expected one float "
         f"output [batch, classes] or [batch, 1], or one with a name of {', '.join(SCORES)}.",
@@ -112,25 +161,27 @@ def judge(
     summed: dict[str, float] = {}
     counted: dict[str, int] = {}
     for inputs, labels in rows.batches(batch_rows or BATCH_ROWS):
-        wanted, found = saved_model(inputs), tflite_model(inputs)
+        wanted, got = saved_model(inputs), tflite_model(inputs)
         total += len(labels)
-        right += int((classes(found[scores]) == labels).sum())
+        right += int((classes(got[scores]) == labels).sum())
         saved_right += int((classes(wanted[scores]) == labels).sum())
         for name, values in wanted.items():
-            difference = _differences(values, found[name])
+            difference = _differences(values, got[name])
             # np.maximum and not max: a NaN must not be lost.
             largest[name] = float(np.maximum(largest.get(name, 0.0), difference.max()))
             summed[name] = summed.get(name, 0.0) + float(difference.sum())
             counted[name] = counted.get(name, 0) + difference.size
-    differences = {name: Difference(_finite(largest[name]), _finite(summed[name] / counted[name])) for name in largest}
+    differences = {
+        name: OutputDifference(_finite(largest[name]), _finite(summed[name] / counted[name])) for name in largest
+    }
     return Judgement(total, right / total, saved_right / total, differences)
 
 
-def _differences(wanted: Array, found: Array) -> Array:
+def _differences(wanted: Array, got: Array) -> Array:
     if np.issubdtype(wanted.dtype, np.floating):
-        return np.asarray(np.absolute(found.astype(np.float64) - wanted))
+        return np.asarray(np.absolute(got.astype(np.float64) - wanted))
     # Class ids are names: how far apart they lie says nothing.
-    return np.asarray(found != wanted, np.float64)
+    return np.asarray(got != wanted, np.float64)
 
 
 def _finite(value: float) -> float | None:

@@ -1,7 +1,8 @@
 """TensorFlow Lite Metadata: what goes in and comes out, written into the model as Netron and the Task Library read it.
 
 The description is a flatbuffer of its own in one of the model's buffers; the labels are a file in a zip archive that is
-appended to the model, which TF Lite itself does not look at.
+appended to the model, which TF Lite itself does not look at. No package that can be had gives classes for it:
+docs/adr/0029-tflite-metadata.md.
 """
 
 from __future__ import annotations
@@ -10,26 +11,91 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
 
+import flatbuffers
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from components.errors import ExportError
-from components.tflite import metadata_schema as fields
-from components.tflite.metadata_schema import Byte, Table, Unsigned
 from components.tflite.saved_model import SIGNATURE
+from contracts.errors import ExportError
 
 METADATA_NAME = "TFLITE_METADATA"
 """The entry of the model's metadata under which TF Lite's tools look for the description."""
 
+FILE_IDENTIFIER = b"M001"
 LABELS_NAME = "labels.txt"
 PARSER_VERSION = "1.0.0"
 """The first version of the schema with every field that is written here."""
 
 IMAGE_RANK = 4
-COLOR_SPACES = {1: fields.ColorSpace.GRAYSCALE, 3: fields.ColorSpace.RGB}
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+Table = Mapping[str, Any]
+"""A table of the schema: field -> text, a number of an enum or a union, an unsigned integer, a table, or a list."""
+
+FIELDS = {
+    "name": 0,  # of all tables that have one
+    "description": 1,  # likewise
+    "subgraph_metadata": 3,  # ModelMetadata
+    "min_parser_version": 7,
+    "input_tensor_metadata": 2,  # SubGraphMetadata: in the order of SubGraph.inputs and SubGraph.outputs
+    "output_tensor_metadata": 3,
+    "content": 3,  # TensorMetadata
+    "process_units": 4,
+    "stats": 5,
+    "associated_files": 6,
+    "content_properties_type": 0,  # Content
+    "content_properties": 1,
+    "color_space": 0,  # ImageProperties
+    "default_size": 1,
+    "width": 0,  # ImageSize
+    "height": 1,
+    "options_type": 0,  # ProcessUnit
+    "options": 1,
+    "mean": 0,  # NormalizationOptions: (x - mean) / std, a value a channel or one for all
+    "std": 1,
+    "max": 0,  # Stats, likewise
+    "min": 1,
+    "type": 2,  # AssociatedFile
+}
+"""The numbers of the schema's fields: a field's position in its table, a union taking two, its type and its value.
+
+Source: tensorflow_lite_support/metadata/metadata_schema.fbs of https://github.com/tensorflow/tflite-support, version
+1.1.0. No name that is used here has different numbers in two tables.
+"""
+
+
+class ContentProperties(IntEnum):
+    """Members of the union."""
+
+    FEATURE = 1
+    IMAGE = 2
+
+
+class ColorSpace(IntEnum):
+    """Values of ColorSpaceType."""
+
+    RGB = 1
+    GRAYSCALE = 2
+
+
+class ProcessUnitOptions(IntEnum):
+    """Members of the union."""
+
+    NORMALIZATION = 1
+
+
+class AssociatedFileType(IntEnum):
+    """Values."""
+
+    TENSOR_AXIS_LABELS = 2
+    TENSOR_VALUE_LABELS = 3
+
+
+COLOR_SPACES = {1: ColorSpace.GRAYSCALE, 3: ColorSpace.RGB}
 
 
 @dataclass(frozen=True)
@@ -51,7 +117,7 @@ class Description:
     labels: Sequence[str] = ()
 
 
-def write(model: bytes, description: Description) -> bytes:
+def add_metadata(model: bytes, description: Description) -> bytes:
     """The model with its metadata, and with the labels appended where there are any.
 
     Raises:
@@ -59,7 +125,7 @@ def write(model: bytes, description: Description) -> bytes:
     """
     parsed = flatbuffer_utils.convert_bytearray_to_object(model)
     buffer = schema.BufferT()
-    buffer.data = np.frombuffer(fields.serialize(_model(parsed, description)), np.uint8)
+    buffer.data = np.frombuffer(_serialize(_model(parsed, description)), np.uint8)
     parsed.buffers.append(buffer)
     entry = schema.MetadataT()
     entry.name, entry.buffer = METADATA_NAME, len(parsed.buffers) - 1
@@ -81,57 +147,49 @@ def _model(parsed: schema.ModelT, description: Description) -> Table:
     graph = parsed.subgraphs[signature.subgraphIndex]
     inputs = {tensor.tensorIndex: tensor.name.decode() for tensor in signature.inputs}
     outputs = {tensor.tensorIndex: tensor.name.decode() for tensor in signature.outputs}
-    described: Table = {
-        fields.SubGraphMetadata.NAME: SIGNATURE,
-        fields.SubGraphMetadata.INPUT_TENSOR_METADATA: [
-            _input(inputs[index], graph.tensors[index], description) for index in graph.inputs
-        ],
-        fields.SubGraphMetadata.OUTPUT_TENSOR_METADATA: [
-            _output(outputs[index], graph.tensors[index], description) for index in graph.outputs
-        ],
+    subgraph = {
+        "name": SIGNATURE,
+        "input_tensor_metadata": [_input(inputs[i], graph.tensors[i], description) for i in graph.inputs],
+        "output_tensor_metadata": [_output(outputs[i], graph.tensors[i], description) for i in graph.outputs],
     }
     return {
-        fields.ModelMetadata.NAME: description.name,
-        fields.ModelMetadata.DESCRIPTION: description.text,
-        fields.ModelMetadata.SUBGRAPH_METADATA: [described],
-        fields.ModelMetadata.MIN_PARSER_VERSION: PARSER_VERSION,
+        "name": description.name,
+        "description": description.text,
+        "subgraph_metadata": [subgraph],
+        "min_parser_version": PARSER_VERSION,
     }
 
 
 def _input(name: str, tensor: schema.TensorT, description: Description) -> Table:
     smallest, largest = description.ranges[name]
+    table = {"name": name, "stats": {"max": [largest], "min": [smallest]}}
     shape = [int(size) for size in tensor.shape]
-    table: dict[int, fields.Field] = {
-        fields.TensorMetadata.NAME: name,
-        fields.TensorMetadata.STATS: {fields.Stats.MAX: [largest], fields.Stats.MIN: [smallest]},
-    }
     if len(shape) != IMAGE_RANK or shape[-1] not in COLOR_SPACES:
-        return table | {
-            fields.TensorMetadata.DESCRIPTION: "A transformed feature.",
-            fields.TensorMetadata.CONTENT: _content(fields.ContentProperties.FEATURE, {}),
-        }
+        return table | {"description": "A transformed feature.", "content": _content(ContentProperties.FEATURE, {})}
+    _batch, height, width, channels = shape
+    image = {"color_space": COLOR_SPACES[channels], "default_size": {"width": width, "height": height}}
+    # Normalization that changes nothing: the pixels go in as they are.
+    unchanged = {"options_type": ProcessUnitOptions.NORMALIZATION, "options": {"mean": [0.0], "std": [1.0]}}
     return table | {
-        fields.TensorMetadata.DESCRIPTION: "An image; scaling is a part of the model.",
-        fields.TensorMetadata.CONTENT: _content(fields.ContentProperties.IMAGE, _image(shape)),
-        fields.TensorMetadata.PROCESS_UNITS: [_unchanged()],
+        "description": "An image; scaling is a part of the model.",
+        "content": _content(ContentProperties.IMAGE, image),
+        "process_units": [unchanged],
     }
 
 
 def _output(name: str, tensor: schema.TensorT, description: Description) -> Table:
-    table: dict[int, fields.Field] = {
-        fields.TensorMetadata.NAME: name,
-        fields.TensorMetadata.CONTENT: _content(fields.ContentProperties.FEATURE, {}),
-    }
+    table = {"name": name, "content": _content(ContentProperties.FEATURE, {})}
     if not description.labels:
         return table
     if name == description.scores:
         _check_labels(name, int(tensor.shape[-1]), description.labels)
-        files = _labels(fields.AssociatedFileType.TENSOR_AXIS_LABELS)
+        kind = AssociatedFileType.TENSOR_AXIS_LABELS
     elif tensor.type in (schema.TensorType.INT32, schema.TensorType.INT64):
-        files = _labels(fields.AssociatedFileType.TENSOR_VALUE_LABELS)
+        kind = AssociatedFileType.TENSOR_VALUE_LABELS
     else:
         return table
-    return table | {fields.TensorMetadata.ASSOCIATED_FILES: [files]}
+    text = "The class names, one a line, in the order of their ids."
+    return table | {"associated_files": [{"name": LABELS_NAME, "description": text, "type": kind}]}
 
 
 def _check_labels(name: str, classes: int, labels: Sequence[str]) -> None:
@@ -143,31 +201,41 @@ def _check_labels(name: str, classes: int, labels: Sequence[str]) -> None:
         )
 
 
-def _content(kind: fields.ContentProperties, properties: Table) -> Table:
-    return {fields.Content.PROPERTIES_TYPE: Byte(kind), fields.Content.PROPERTIES: properties}
+def _content(kind: ContentProperties, properties: Table) -> Table:
+    return {"content_properties_type": kind, "content_properties": properties}
 
 
-def _image(shape: Sequence[int]) -> Table:
-    _batch, height, width, channels = shape
-    size: Table = {fields.ImageSize.WIDTH: Unsigned(width), fields.ImageSize.HEIGHT: Unsigned(height)}
-    return {
-        fields.ImageProperties.COLOR_SPACE: Byte(COLOR_SPACES[channels]),
-        fields.ImageProperties.DEFAULT_SIZE: size,
-    }
+def _serialize(root: Table) -> bytes:
+    """A flatbuffer with this root table."""
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(_table(builder, root), file_identifier=FILE_IDENTIFIER)
+    return bytes(builder.Output())
 
 
-def _unchanged() -> Table:
-    """Normalization that changes nothing: the pixels go in as they are."""
-    options: Table = {fields.NormalizationOptions.MEAN: [0.0], fields.NormalizationOptions.STD: [1.0]}
-    return {
-        fields.ProcessUnit.OPTIONS_TYPE: Byte(fields.ProcessUnitOptions.NORMALIZATION),
-        fields.ProcessUnit.OPTIONS: options,
-    }
+def _table(builder: flatbuffers.Builder, table: Table) -> int:
+    # What a table refers to has to be written before it.
+    offsets = {name: _reference(builder, value) for name, value in table.items() if not isinstance(value, int)}
+    builder.StartObject(max((FIELDS[name] for name in table), default=-1) + 1)
+    for name, value in table.items():
+        if isinstance(value, IntEnum):
+            builder.PrependUint8Slot(FIELDS[name], value, 0)
+        elif isinstance(value, int):
+            builder.PrependUint32Slot(FIELDS[name], value, 0)
+        else:
+            builder.PrependUOffsetTRelativeSlot(FIELDS[name], offsets[name], 0)
+    return int(builder.EndObject())
 
 
-def _labels(kind: fields.AssociatedFileType) -> Table:
-    return {
-        fields.AssociatedFile.NAME: LABELS_NAME,
-        fields.AssociatedFile.DESCRIPTION: "The class names, one a line, in the order of their ids.",
-        fields.AssociatedFile.TYPE: Byte(kind),
-    }
+def _reference(builder: flatbuffers.Builder, value: str | Table | Sequence[float] | Sequence[Table]) -> int:
+    if isinstance(value, str):
+        return int(builder.CreateString(value))
+    if isinstance(value, Mapping):
+        return _table(builder, value)
+    offsets = [_table(builder, item) for item in value if isinstance(item, Mapping)]
+    builder.StartVector(4, len(value), 4)
+    for offset in reversed(offsets):
+        builder.PrependUOffsetTRelative(offset)
+    for item in reversed(value):
+        if not isinstance(item, Mapping):
+            builder.PrependFloat32(item)
+    return int(builder.EndVector())

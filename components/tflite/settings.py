@@ -4,12 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from components.settings import Settings
+from contracts.settings import Settings
 
 Quantization = Literal["none", "dynamic", "float16", "int8", "int8_with_float_fallback"]
-
-REPORT_FILE = "report.json"
-"""What was measured; lies in the folder of the TFLiteModel artifact, whether or not a model lies beside it."""
 
 MODEL_FILE = "model.tflite"
 """The name that TF Serving's `--prefer_tflite_model` looks for beside a saved_model.pb."""
@@ -19,14 +16,14 @@ class TFLiteSettings(Settings):
     """Whether and how a TF Lite model is made of the SavedModel.
 
     Attributes:
-      quantization: `none` makes no TF Lite model. `dynamic`: weights int8, activations float32. `float16`: weights
-        float16. `int8`: weights and activations int8, and refused when an op stays in float32.
-        `int8_with_float_fallback`: the same, but ops that cannot be quantized stay in float32.
-      max_accuracy_loss: How much lower than the SavedModel's the accuracy on the `eval` split may be for the TF Lite
-        model to be pushed; a fraction, so that 0.01 is one percentage point.
-      representative_rows: Rows of the `train` split, evenly spaced over it, from which the ranges of int8 activations
-        are taken.
-      threads: Threads of the interpreter, in the judgement and so in the recorded latency.
+        quantization: `none` makes no TF Lite model. `dynamic`: weights int8, activations float32. `float16`: weights
+          float16. `int8`: weights and activations int8, and refused when an op stays in float32.
+          `int8_with_float_fallback`: the same, but ops that cannot be quantized stay in float32.
+        max_accuracy_loss: How much lower than the SavedModel's the accuracy on the `eval` split may be for the TF Lite
+          model to be pushed; a fraction, so that 0.01 is one percentage point.
+        representative_rows: Rows of the `train` split, evenly spaced over it, from which the ranges of int8 activations
+          are taken.
+        threads: Threads of the interpreter, in the judgement and so in the recorded latency.
     """
 
     quantization: Quantization = "none"

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import fnmatch
 import types
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 import tf_keras
 
-from components.errors import TrainingError
-from components.trainer import accumulation, optimization, precision, recompute
+from components.trainer import devices, optimization
 from components.trainer.features import Feature
+from components.trainer.schedule import Plan
 from components.trainer.settings import TrainerSettings
+from contracts.errors import TrainingError
 
-
-@dataclass(frozen=True)
-class Plan:
-    """One `fit` of the training.
-
-    Attributes:
-        initial_epoch: Epochs that were trained before.
-        epochs: Epochs in all when it is done.
-        steps_per_epoch: Batches an epoch.
-        freeze: Names of layers that do not learn; `*` stands for any letters.
-        learning_rate: Replaces the recipe's.
-    """
-
-    initial_epoch: int
-    epochs: int
-    steps_per_epoch: int
-    freeze: Sequence[str] = ()
-    learning_rate: float | None = None
-
-    @property
-    def steps(self) -> int:
-        """Its training steps in all."""
-        return (self.epochs - self.initial_epoch) * self.steps_per_epoch
+SHOWN_LAYERS = 40
+"""Layers in the log's table of parameters at most."""
 
 
 def build(recipe: types.ModuleType, features: Sequence[Feature], settings: TrainerSettings) -> tf_keras.Model:
@@ -53,9 +31,9 @@ def build(recipe: types.ModuleType, features: Sequence[Feature], settings: Train
     """
     model = recipe.build_model(features, settings.params)
     _check_inputs(model, [feature.name for feature in features])
-    precision.check_outputs(model)
+    devices.check_outputs(model)
     if settings.optimization.recompute:
-        recompute.recompute_blocks(model, settings.optimization.recompute)
+        optimization.recompute_blocks(model, settings.optimization.recompute)
     return model
 
 
@@ -78,7 +56,7 @@ def compile_model(
     _freeze(model, plan.freeze)
     arguments = recipe.compile_arguments(settings.params)
     wanted = settings.optimization
-    arguments["optimizer"] = optimization.configured(
+    arguments["optimizer"] = optimization.configured_optimizer(
         arguments["optimizer"], wanted, settings.batch_size, plan.steps, plan.learning_rate
     )
     model.compile(
@@ -92,7 +70,41 @@ def compile_model(
     if type(model).train_step is tf_keras.Model.train_step:
         _make_variables(model, label)
     if wanted.gradient_accumulation > 1:
-        accumulation.accumulate(model, wanted.gradient_accumulation)
+        optimization.accumulate(model, wanted.gradient_accumulation)
+
+
+def describe_parameters(model: tf_keras.Model) -> Iterator[str]:
+    """A table of the layers that have weights, in lines for the log: name, type, the weights' shapes and their number.
+
+    Args:
+        model: Built; of more than `SHOWN_LAYERS` layers the rest are only counted.
+    """
+    trained = sum(weight.shape.num_elements() for weight in model.trainable_weights)
+    yield f"Parameters: {model.count_params():,}, of which {trained:,} are trainable"
+    rows = [
+        (f"  {name} ({type(layer).__name__})", _shapes(layer), f"{layer.count_params():,}")
+        for name, layer in _layers_with_weights(model)
+    ]
+    shown = rows[:SHOWN_LAYERS]
+    name_width, shape_width, count_width = (max(map(len, column), default=0) for column in zip(*shown, strict=True))
+    for name, shapes, count in shown:
+        yield f"{name:<{name_width}}  {shapes:<{shape_width}}  {count:>{count_width}}"
+    if len(rows) > len(shown):
+        yield f"  … and {len(rows) - len(shown)} more layers"
+
+
+def _layers_with_weights(model: tf_keras.Model, prefix: str = "") -> Iterator[tuple[str, tf_keras.layers.Layer]]:
+    """The layers by name, those of nested models as `model/layer`."""
+    for layer in model.layers:
+        if isinstance(layer, tf_keras.Model):
+            yield from _layers_with_weights(layer, f"{prefix}{layer.name}/")
+        elif layer.weights:
+            yield f"{prefix}{layer.name}", layer
+
+
+def _shapes(layer: tf_keras.layers.Layer) -> str:
+    shapes = ("x".join(map(str, weight.shape)) or "1" for weight in layer.weights)
+    return ", ".join(shapes)
 
 
 def _make_variables(model: tf_keras.Model, label: tf.TensorSpec) -> None:
@@ -122,11 +134,6 @@ def _check_inputs(model: tf_keras.Model, features: Sequence[str]) -> None:
 
 def _freeze(model: tf_keras.Model, patterns: Sequence[str]) -> None:
     names = [layer.name for layer in model.layers]
-    for pattern in patterns:
-        if not fnmatch.filter(names, pattern):
-            raise TrainingError(
-                f"trainer.phases freezes {pattern!r}, which fits none of the model's layers: {', '.join(names)}.",
-                "Name a layer or a nested model of the model that build_model returns.",
-            )
+    frozen = optimization.matching_layers("trainer.phases freezes", patterns, names)
     for layer in model.layers:
-        layer.trainable = not any(fnmatch.fnmatch(layer.name, pattern) for pattern in patterns)
+        layer.trainable = layer.name not in frozen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,10 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from components.errors import TrainingError
-from components.trainer.callback_settings import CallbackSettings, TensorBoardSettings
+from components.trainer.settings import CallbackSettings, TensorBoardSettings
+from contracts import atomic
+from contracts.errors import TrainingError
 
-PROGRESS_VARIABLE = "MILLRACE_PROGRESS"
-"""Names the environment variable with the file that training writes its progress to; unset, it writes none."""
-
-HISTORY_FILE = "history.csv"
 TENSORBOARD_FOLDER = "tensorboard"
 BEST_WEIGHTS = "best/weights"
 
@@ -48,48 +44,8 @@ def _tensorboard(settings: TensorBoardSettings, run_dir: str) -> tf_keras.callba
     )
 
 
-class ProgressFile(tf_keras.callbacks.Callback):
-    """Keeps a small JSON file with epoch, epochs, metrics and a note, for the live table of a run.
-
-    Args:
-        path: The file.
-        epochs: Epochs in all.
-        note: What else to show, such as the precision.
-    """
-
-    def __init__(self, path: Path, epochs: int, note: str) -> None:
-        super().__init__()
-        self._path = path
-        self._epochs = epochs
-        self._epoch = 0
-        self._note = note
-
-    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Keras's hook."""
-        self._epoch = epoch + 1
-
-    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Keras's hook."""
-        self._write(logs)
-
-    def _write(self, logs: Mapping[str, Any] | None) -> None:
-        metrics = {name: float(value) for name, value in (logs or {}).items()}
-        progress = {"epoch": self._epoch, "epochs": self._epochs, "metrics": metrics, "note": self._note}
-        staging = self._path.with_suffix(".tmp")
-        staging.write_text(json.dumps(progress))
-        os.replace(staging, self._path)
-
-
-class StepwiseProgressFile(ProgressFile):
-    """The same, also within an epoch."""
-
-    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Keras's hook; called once for each `steps_per_execution` steps."""
-        self._write(logs)
-
-
-class NaNGuard(tf_keras.callbacks.Callback):
-    """Ends the training with an error as soon as an epoch's loss is no finite number."""
+class _Watcher(tf_keras.callbacks.Callback):
+    """Looks at the metrics at the end of each epoch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,10 +57,50 @@ class NaNGuard(tf_keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Keras's hook."""
-        self._check(logs)
+        self._look(logs or {})
 
-    def _check(self, logs: Mapping[str, Any] | None) -> None:
-        loss = float((logs or {}).get("loss", 0.0))
+    def _look(self, metrics: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class _Stepwise(_Watcher):
+    """Looks at them within an epoch, too. A class of its own: Keras asks whether there is such a hook."""
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Keras's hook; called once for each `steps_per_execution` steps."""
+        self._look(logs or {})
+
+
+class ProgressFile(_Watcher):
+    """Writes a small JSON file with epoch, epochs, metrics and a note, for the live table of a run.
+
+    Args:
+        path: The file.
+        epochs: Epochs in all.
+        note: What else to show, such as the precision.
+    """
+
+    def __init__(self, path: Path, epochs: int, note: str) -> None:
+        super().__init__()
+        self._path = path
+        self._epochs = epochs
+        self._note = note
+
+    def _look(self, metrics: Mapping[str, Any]) -> None:
+        numbers = {name: float(value) for name, value in metrics.items()}
+        progress = {"epoch": self._epoch, "epochs": self._epochs, "metrics": numbers, "note": self._note}
+        atomic.write_text(self._path, json.dumps(progress))
+
+
+class StepwiseProgressFile(ProgressFile, _Stepwise):
+    """The same, also within an epoch."""
+
+
+class NaNGuard(_Watcher):
+    """Ends the training with an error as soon as an epoch's loss is no finite number."""
+
+    def _look(self, metrics: Mapping[str, Any]) -> None:
+        loss = float(metrics.get("loss", 0.0))
         if not math.isfinite(loss):
             raise TrainingError(
                 f"The loss became {loss} in epoch {self._epoch}.",
@@ -113,12 +109,8 @@ class NaNGuard(tf_keras.callbacks.Callback):
             )
 
 
-class StepwiseNaNGuard(NaNGuard):
+class StepwiseNaNGuard(NaNGuard, _Stepwise):
     """The same, also within an epoch."""
-
-    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Keras's hook; called once for each `steps_per_execution` steps."""
-        self._check(logs)
 
 
 class ExampleImages(tf_keras.callbacks.Callback):
@@ -155,17 +147,17 @@ class ExampleImages(tf_keras.callbacks.Callback):
                 tf.summary.image(name, features[name], step=epoch, max_outputs=self._num_images)
 
 
-def watchers(epochs: int, note: str, stepwise: bool) -> list[tf_keras.callbacks.Callback]:
+def watchers(epochs: int, note: str, stepwise: bool, progress: str | None) -> list[tf_keras.callbacks.Callback]:
     """The callbacks of every training: the NaN guard, and the progress file where a run wants one.
 
     Args:
         epochs: Epochs in all.
         note: See ProgressFile.
         stepwise: Whether they may look within an epoch, which ParameterServerStrategy does not allow.
+        progress: The progress file; None writes none.
     """
     guard = StepwiseNaNGuard() if stepwise else NaNGuard()
-    path = os.environ.get(PROGRESS_VARIABLE)
-    if not path:
+    if not progress:
         return [guard]
-    progress = StepwiseProgressFile if stepwise else ProgressFile
-    return [guard, progress(Path(path), epochs, note)]
+    kind = StepwiseProgressFile if stepwise else ProgressFile
+    return [guard, kind(Path(progress), epochs, note)]

@@ -1,4 +1,4 @@
-"""The Trainer component: TFX's, which also knows the raw rows, for the sake of the exported model."""
+"""TFX's Trainer, also given the raw rows: the exported model gets warm-up requests and class names from them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from tfx.components.trainer import executor
+from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.proto import trainer_pb2
 from tfx.types import Artifact, BaseChannel, Channel, component_spec, standard_artifacts
@@ -13,7 +14,8 @@ from tfx.types import standard_component_specs as standard
 from tfx.utils import json_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
-from components.examples import split_files
+from components.artifacts import split_files
+from components.trainer.processes import SURROUNDINGS, Surroundings
 
 RAW_EXAMPLES = "raw_examples"
 
@@ -37,12 +39,19 @@ class Executor(executor.GenericExecutor):
         """Trains, see `components.trainer.run.run_fn`.
 
         `custom_config` gets `raw_eval_files`, the files of the raw `eval` split, and `class_names`, from the custom
-        property of that name (a JSON list); neither without raw Examples.
+        property of that name (a JSON list); neither without raw Examples. It also gets the Surroundings that
+        `exec_properties` may have.
         """
         config = json_utils.loads(exec_properties[standard.CUSTOM_CONFIG_KEY])
         for examples in input_dict.get(RAW_EXAMPLES, []):
             config |= _known_from(examples)
         super().Do(input_dict, output_dict, exec_properties | {standard.CUSTOM_CONFIG_KEY: json_utils.dumps(config)})
+
+    def _GetFnArgs(self, inputs: Artifacts, outputs: Artifacts, exec_properties: dict[str, Any]) -> FnArgs:  # noqa: N802
+        fn_args = super()._GetFnArgs(inputs, outputs, exec_properties)
+        # They are no JSON, so they cannot come with the rest.
+        fn_args.custom_config[SURROUNDINGS] = exec_properties.get(SURROUNDINGS, Surroundings())
+        return fn_args
 
 
 class Trainer(base_component.BaseComponent):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 import os
+import platform
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -14,10 +16,71 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_transform as tft
 import tf_keras
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-from components.trainer import card, signatures, warm_up
-from components.trainer.raw_tensors import RawTensor
+from components.trainer import signatures
 from components.trainer.signatures import ServingOutputs, Signatures
+from components.trainer.tensors import FeatureSpec, RawTensor
+from contracts import model_card
+from contracts.model_card import Card, Signature, Tensor
+
+PACKAGES = ("millrace", "tensorflow", "tf_keras", "tensorflow-transform", "tfx")
+"""Whose versions the card names."""
+
+WARM_UP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
+WARM_UP_BATCHES = (1, 16)
+"""Rows a request: one as from a client, and some more as from the server's own batching."""
+
+
+def read_warm_up_rows(files: Sequence[str], number: int = max(WARM_UP_BATCHES)) -> list[bytes]:
+    """The first serialized rows of gzip TFRecords."""
+    records = tf.data.TFRecordDataset(list(files), compression_type="GZIP").take(number)
+    return list(records.as_numpy_iterator())
+
+
+def write_warm_up(model: str, rows: Sequence[bytes], signatures: Signatures) -> None:
+    """Writes the warm-up requests of a SavedModel, an uncompressed TFRecord of PredictionLogs.
+
+    Args:
+        model: The SavedModel's folder.
+        rows: Serialized raw tf.Examples; columns that a request does not have are taken out.
+        signatures: What the model can be asked: `serving_default` is, and `predict` where the model has it.
+    """
+    plain = [_without_labels(row, signatures.serving_spec) for row in rows]
+    path = os.path.join(model, WARM_UP_REQUESTS)
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    with tf.io.TFRecordWriter(path) as writer:
+        for size in sorted({min(size, len(plain)) for size in WARM_UP_BATCHES}):
+            for request in _warm_up_requests(plain[:size], signatures):
+                log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
+                writer.write(log.SerializeToString(deterministic=True))
+
+
+def _warm_up_requests(rows: list[bytes], signatures: Signatures) -> Iterator[predict_pb2.PredictRequest]:
+    yield _warm_up_request("serving_default", {"examples": tf.constant(rows)})
+    if signatures.raw_tensors:
+        yield _warm_up_request("predict", _raw_inputs(rows, signatures.raw_tensors, signatures.serving_spec))
+
+
+def _warm_up_request(signature: str, inputs: dict[str, Any]) -> predict_pb2.PredictRequest:
+    request = predict_pb2.PredictRequest()
+    request.model_spec.signature_name = signature
+    for name, tensor in inputs.items():
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(tensor.numpy()))
+    return request
+
+
+def _raw_inputs(rows: list[bytes], tensors: list[RawTensor], spec: dict[str, FeatureSpec]) -> dict[str, tf.Tensor]:
+    parsed = tf.io.parse_example(rows, {raw.feature: spec[raw.feature] for raw in tensors})
+    return {raw.name: raw.from_feature(parsed[raw.feature]) for raw in tensors}
+
+
+def _without_labels(row: bytes, spec: dict[str, FeatureSpec]) -> bytes:
+    example = tf.train.Example.FromString(row)
+    for name in [name for name in example.features.feature if name not in spec]:
+        del example.features.feature[name]
+    return bytes(example.SerializeToString(deterministic=True))
+
 
 LABELS = "assets.extra/labels.txt"
 """Where a SavedModel keeps the names of its classes, one a line, in the order of their ids."""
@@ -32,7 +95,7 @@ class Options:
         embedding_layer: The layer whose output the signature `embedding` gives; None leaves that signature out.
         raw_examples: Serialized raw tf.Examples for the warm-up requests; without any there are none.
         class_names: The names of the classes in the order of their ids, where they have any.
-        validation_metrics: By name, for the card; see `card.last_validation_metrics`.
+        validation_metrics: By name, for the card; see `train.last_validation_metrics`.
         training: Facts about the training for the card, as JSON has them.
     """
 
@@ -65,10 +128,12 @@ def save(
     served.transform = transform_output.transform_features_layer()
     tf.saved_model.save(served, path, signatures=traced.functions)
     if options.raw_examples:
-        warm_up.write(path, options.raw_examples, traced)
+        write_warm_up(path, options.raw_examples, traced)
     if options.class_names:
-        _write(path, LABELS, "".join(f"{name}\n" for name in options.class_names))
-    _write(path, card.PLACE, _card(model, transform_output, label, options, traced).model_dump_json(indent=2))
+        _write_text(path, LABELS, "".join(f"{name}\n" for name in options.class_names))
+    _write_text(
+        path, model_card.CARD_FILE, _card(model, transform_output, label, options, traced).model_dump_json(indent=2)
+    )
 
 
 def serving_outputs_of(recipe: types.ModuleType, params: Mapping[str, Any]) -> ServingOutputs | None:
@@ -79,24 +144,29 @@ def serving_outputs_of(recipe: types.ModuleType, params: Mapping[str, Any]) -> S
 
 def _card(
     model: tf_keras.Model, transform_output: tft.TFTransformOutput, label: str, options: Options, traced: Signatures
-) -> card.Card:
+) -> Card:
     schema = transform_output.raw_metadata.schema
-    return card.Card(
+    return Card(
         name=model.name,
         label=label,
         created=datetime.now(timezone.utc),
         num_parameters=model.count_params(),
-        signatures=_described(traced),
+        signatures=_card_signatures(traced),
         embedding_layer=options.embedding_layer,
         class_names=list(options.class_names) if options.class_names else None,
         validation_metrics=dict(options.validation_metrics),
         training=dict(options.training),
-        versions=card.versions(),
+        versions=package_versions(),
         schema_sha256=hashlib.sha256(schema.SerializeToString(deterministic=True)).hexdigest(),
     )
 
 
-def _described(traced: Signatures) -> dict[str, card.Signature]:
+def package_versions() -> dict[str, str]:
+    """The versions of Python and of the packages that make a model."""
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES}
+
+
+def _card_signatures(traced: Signatures) -> dict[str, Signature]:
     known = {
         "predict": {raw.name: _raw_facts(raw) for raw in traced.raw_tensors or ()},
         "predict_transformed": {given.spec.name: {"feature": given.feature} for given in traced.model_inputs},
@@ -105,7 +175,7 @@ def _described(traced: Signatures) -> dict[str, card.Signature]:
     for name, function in traced.functions.items():
         facts = known.get(name, {})
         specs = tf.nest.flatten(function.structured_input_signature)
-        described[name] = card.Signature(
+        described[name] = Signature(
             inputs={spec.name: _tensor(spec, **facts.get(spec.name, {})) for spec in specs},
             outputs={name: _tensor(tensor) for name, tensor in function.structured_outputs.items()},
         )
@@ -118,12 +188,12 @@ def _raw_facts(raw: RawTensor) -> dict[str, Any]:
     return {"feature": raw.feature, "missing": missing}
 
 
-def _tensor(spec: tf.TensorSpec | tf.Tensor, **facts: Any) -> card.Tensor:
+def _tensor(spec: tf.TensorSpec | tf.Tensor, **facts: Any) -> Tensor:
     shape = None if spec.shape.rank is None else spec.shape.as_list()
-    return card.Tensor(dtype=spec.dtype.name, shape=shape, **facts)
+    return Tensor(dtype=spec.dtype.name, shape=shape, **facts)
 
 
-def _write(model: str, place: str, text: str) -> None:
+def _write_text(model: str, place: str, text: str) -> None:
     path = os.path.join(model, place)
     tf.io.gfile.makedirs(os.path.dirname(path))
     with tf.io.gfile.GFile(path, "w") as file:

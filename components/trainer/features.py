@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tensorflow as tf
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.errors import TrainingError
+from contracts.errors import TrainingError
 
 _DTYPES = {schema_pb2.FLOAT: tf.float32, schema_pb2.INT: tf.int64, schema_pb2.BYTES: tf.string}
 
@@ -47,7 +46,7 @@ def from_schema(transformed_schema: schema_pb2.Schema, label: str, sample_weight
     for role, name in (("label", label), ("trainer.sample_weight", sample_weight)):
         if name is not None and name not in names:
             raise TrainingError(
-                f"The {role} {name!r} is not among the transformed features: {_listed(names)}.",
+                f"The {role} {name!r} is not among the transformed features: {', '.join(sorted(names)) or 'none'}.",
                 f"Return it from preprocessing_fn, or name another {role} in recipe.yaml.",
             )
     return [_feature(proto) for proto in transformed_schema.feature if proto.name not in (label, sample_weight)]
@@ -69,7 +68,7 @@ def _feature(proto: schema_pb2.Feature) -> Feature:
 def _is_bytewise(proto: schema_pb2.Feature, shape: tuple[int, ...]) -> bool:
     domain = proto.int_domain
     bounded = proto.WhichOneof("domain_info") == "int_domain" and domain.min >= 0 and domain.max <= 255
-    # By the shape, too: TFT calls all integers categorical whose range it is told, pixels as well.
+    # By the shape, too: TFT marks every integer that has a range as categorical, pixels as well.
     image = len(shape) == 3 and shape[-1] in (1, 3, 4)
     return bool(shape) and bounded and (image or not domain.is_categorical)
 
@@ -79,7 +78,3 @@ def _num_categories(proto: schema_pb2.Feature) -> int | None:
     if proto.WhichOneof("domain_info") != "int_domain" or not proto.int_domain.is_categorical:
         return None
     return int(proto.int_domain.max) + 1
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(sorted(names)) or "none"

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from components.errors import TrainingError
 from components.trainer.features import Feature
 from components.trainer.settings import InputSettings
+from contracts.errors import TrainingError
 
 PARSE_ROWS = 8_192
 """Rows parsed at once; one call of the parser a row costs more than the parsing."""
@@ -46,14 +46,14 @@ class Layout:
     sample_weight: str | None = None
 
     @classmethod
-    def of(
+    def from_transform(
         cls,
         transform_output: tft.TFTransformOutput,
         features: Sequence[Feature],
         label: str,
         sample_weight: str | None = None,
     ) -> Layout:
-        """The layout of what a Transform wrote."""
+        """The layout of the examples that a Transform wrote."""
         return cls(transform_output.transformed_feature_spec(), features, label, sample_weight)
 
     @property
@@ -91,7 +91,12 @@ class Split:
     columns: Rows | None
 
     def training_batches(
-        self, batch_size: int, seed: int, settings: InputSettings, augment: Augment | None = None
+        self,
+        batch_size: int,
+        seed: int,
+        settings: InputSettings,
+        augment: Augment | None = None,
+        start_step: int = 0,
     ) -> tf.data.Dataset:
         """Endless shuffled batches of exactly `batch_size` rows, as `Layout.split` gives them.
 
@@ -101,14 +106,21 @@ class Split:
             settings: How large a shuffle buffer to use, and how to share the data among workers.
             augment: Changes the features of a batch, behind the cache: anew in every epoch. It is given a seed, int64
                 [2], that is another one for each batch.
+            start_step: Batches to leave out: the first is the one that an iteration from the beginning has after as
+                many. With `auto_shard: file`, where a worker takes only a part of a batch from its own files, it leaves
+                out more of these.
 
         Raises:
             TrainingError: There are fewer rows than one batch needs.
         """
         batches_per_pass(self.rows, batch_size)
-        batches = self._streamed(batch_size, seed, settings) if self.columns is None else self._kept(batch_size, seed)
+        batches = (
+            self._from_files(batch_size, seed, settings, start_step)
+            if self.columns is None
+            else self._from_memory(batch_size, seed, start_step)
+        )
         if augment is not None:
-            batches = batches.enumerate().map(self._augmented(augment, seed), tf.data.AUTOTUNE)
+            batches = batches.enumerate(start_step).map(self._augmented(augment, seed), tf.data.AUTOTUNE)
         return (
             batches.map(self.layout.split)
             .prefetch(tf.data.AUTOTUNE)
@@ -122,7 +134,7 @@ class Split:
     def chunks(self) -> tf.data.Dataset:
         """One pass over all columns in chunks of at most `layout.chunk_rows` rows, in order."""
         if self.columns is None:
-            return _read(self.files, self.layout)
+            return _read_chunks(self.files, self.layout)
         return tf.data.Dataset.from_tensor_slices(self.columns).batch(self.layout.chunk_rows)
 
     @property
@@ -130,19 +142,20 @@ class Split:
         """The number of evaluation batches."""
         return -(-self.rows // self.layout.chunk_rows)
 
-    def _kept(self, batch_size: int, seed: int) -> tf.data.Dataset:
+    def _from_memory(self, batch_size: int, seed: int, start_step: int) -> tf.data.Dataset:
         columns = self.columns or {}
         # Shuffling row numbers and gathering whole batches costs a fraction of passing single rows through tf.data.
         order = tf.data.Dataset.range(self.rows).shuffle(self.rows, seed=seed).repeat()
-        batches = order.batch(batch_size, drop_remainder=True)
+        batches = order.skip(start_step * batch_size).batch(batch_size, drop_remainder=True)
         return batches.map(lambda chosen: {name: tf.gather(column, chosen) for name, column in columns.items()})
 
-    def _streamed(self, batch_size: int, seed: int, settings: InputSettings) -> tf.data.Dataset:
+    def _from_files(self, batch_size: int, seed: int, settings: InputSettings, start_step: int) -> tf.data.Dataset:
         files = tf.data.Dataset.from_tensor_slices(list(self.files)).shuffle(len(self.files), seed=seed)
         records = files.interleave(_records, PARALLEL_FILES, num_parallel_calls=tf.data.AUTOTUNE)
         # Shuffled before they are parsed: serialized rows are the smallest.
         shuffled = records.shuffle(min(settings.shuffle_rows, self.rows), seed=seed).repeat()
-        return shuffled.batch(batch_size, drop_remainder=True).map(self.layout.parse, tf.data.AUTOTUNE)
+        batches = shuffled.skip(start_step * batch_size).batch(batch_size, drop_remainder=True)
+        return batches.map(self.layout.parse, tf.data.AUTOTUNE)
 
     def _augmented(self, augment: Augment, seed: int) -> Callable[[tf.Tensor, Rows], Rows]:
         names = [feature.name for feature in self.layout.features]
@@ -186,7 +199,7 @@ def _load(files: Sequence[str], layout: Layout, limit: float) -> Rows | None:
     """All rows by column, or None as soon as they take more than `limit` bytes."""
     parts: list[Rows] = []
     size = 0
-    for part in _read(files, layout):
+    for part in _read_chunks(files, layout):
         size += sum(_num_bytes(column) for column in part.values())
         if size > limit:
             return None
@@ -196,7 +209,7 @@ def _load(files: Sequence[str], layout: Layout, limit: float) -> Rows | None:
     return {name: tf.concat([part[name] for part in parts], axis=0) for name in parts[0]}
 
 
-def _read(files: Sequence[str], layout: Layout) -> tf.data.Dataset:
+def _read_chunks(files: Sequence[str], layout: Layout) -> tf.data.Dataset:
     return _records(list(files)).batch(layout.chunk_rows).map(layout.parse, tf.data.AUTOTUNE)
 
 

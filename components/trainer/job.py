@@ -1,16 +1,13 @@
-"""One training as plain data, so that a process of its own can be given it."""
+"""One training as plain data, so that a process of its own can be given it. Needs neither TensorFlow nor TFX."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 from pydantic import Field
-from tfx.components.trainer.fn_args_utils import FnArgs
-from tfx.dsl.io import fileio
 
-from components.settings import Settings
 from components.trainer.settings import TrainerSettings
+from contracts.settings import Settings
 
 
 class Job(Settings):
@@ -42,24 +39,6 @@ class Job(Settings):
     raw_eval_files: list[str] = Field(default_factory=list)
     class_names: list[str] | None = None
 
-    @classmethod
-    def from_fn_args(cls, fn_args: FnArgs) -> Job:
-        """The job that TFX's Trainer was given; see `run.run_fn`."""
-        config: dict[str, Any] = fn_args.custom_config
-        return cls(
-            train_files=_files(fn_args.train_files),
-            eval_files=_files(fn_args.eval_files),
-            transform_graph=fn_args.transform_output,
-            model_module=config["model_module"],
-            label=config["label"],
-            settings=TrainerSettings.model_validate(config["trainer"]),
-            serving_model_dir=fn_args.serving_model_dir,
-            model_run_dir=fn_args.model_run_dir,
-            checkpoint_root=config.get("checkpoint_root"),
-            raw_eval_files=config.get("raw_eval_files", []),
-            class_names=config.get("class_names"),
-        )
-
     @property
     def checkpoint_dir(self) -> str | None:
         """Where this training is kept while it goes on: the same folder for the same data and settings."""
@@ -70,5 +49,31 @@ class Job(Settings):
         return f"{self.checkpoint_root}/{digest}"
 
 
-def _files(patterns: list[str]) -> list[str]:
-    return sorted(path for pattern in patterns for path in fileio.glob(pattern))
+class Task(Settings):
+    """What one process of a training in several is to do.
+
+    Attributes:
+        job: What is trained.
+        parent: The process that watches this one; None where that is on another machine.
+        failure_path: Where an error goes.
+    """
+
+    job: Job
+    parent: int | None
+    failure_path: str
+
+
+class Failure(Settings):
+    """The exception that ended a process, as plain data.
+
+    Attributes:
+        kind: The class's name in `contracts.errors`; None for any other exception.
+        what: Its message; of a MillraceError, the fault alone.
+        fix: What the user can do about it.
+        lost_peer: Whether it only says that another process is gone.
+    """
+
+    kind: str | None
+    what: str
+    fix: str | None = None
+    lost_peer: bool = False

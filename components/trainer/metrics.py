@@ -1,4 +1,4 @@
-"""Metrics that tf_keras has not."""
+"""Metrics that tf_keras does not have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tf_keras
 class SparseF1Score(tf_keras.metrics.F1Score):
     """F1 of labels given as class ids, counted over all batches, replicas and sample weights.
 
-    `tf_keras.metrics.F1Score` wants one-hot labels. This one takes ids and makes them so: for an output of one
+    `tf_keras.metrics.F1Score` wants one-hot labels. This one encodes the ids itself: for an output of one
     probability ([batch, 1]) the ids are 0 and 1 and `threshold` is 0.5 if it is not given, for an output of several
     classes ([batch, classes]) the predicted class is the likeliest if `threshold` is not given.
 

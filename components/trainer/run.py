@@ -1,86 +1,55 @@
-"""Training, from transformed examples to a SavedModel: strategy, precision, data, model, fit, export."""
+"""TFX's entry point to training: here, or in processes of its own."""
 
 from __future__ import annotations
 
-import importlib
-import sys
+from typing import Any
 
-import tensorflow_transform as tft
-import tf_keras
 from tfx.components.trainer.fn_args_utils import FnArgs
+from tfx.dsl.io import fileio
 
-from components.autograph import bypass_libraries
-from components.trainer import (
-    building,
-    cluster,
-    debugging,
-    export,
-    features,
-    fitting,
-    inputs,
-    precision,
-    recompute,
-    strategies,
-    warm_up,
-)
+from components.trainer import cluster
 from components.trainer.job import Job
+from components.trainer.processes import SURROUNDINGS, Surroundings
+from components.trainer.settings import TrainerSettings
+from components.trainer.train import train
 
 
 def run_fn(fn_args: FnArgs) -> None:
-    """TFX's entry point for the Trainer.
+    """Trains as TFX's Trainer asks for it.
 
     Args:
         fn_args: TFX's training arguments; `custom_config` holds `model_module` (import path of the recipe's model.py),
             `label` (the transformed feature to predict), `trainer` (a TrainerSettings as a dict), and perhaps
-            `checkpoint_root` (where an interrupted training is kept), `raw_eval_files` (raw rows for warm-up requests)
-            and `class_names` (the label's classes by id).
+            `checkpoint_root` (where an interrupted training is kept), `raw_eval_files` (raw rows for warm-up requests),
+            `class_names` (the label's classes by id) and `surroundings` (see Surroundings).
 
     Raises:
         TrainingError: Settings, data, model and devices do not go together, or training went wrong.
     """
-    job = Job.from_fn_args(fn_args)
+    job = _job(fn_args)
+    surroundings: Surroundings = fn_args.custom_config.get(SURROUNDINGS) or Surroundings()
     if cluster.is_needed(job.settings):
-        cluster.train(job)
+        cluster.train(job, surroundings)
     else:
-        train(job)
+        train(job, surroundings.progress)
 
 
-def train(job: Job) -> None:
-    """Trains in this process, alone or as one of several, and exports the model if this is the chief."""
-    bypass_libraries()
-    settings = job.settings
-    tf_keras.utils.set_random_seed(settings.seed)
-    recipe = importlib.import_module(job.model_module)
-    transform_output = tft.TFTransformOutput(job.transform_graph)
-    strategies.check_files(job.train_files, settings)
-    strategy = strategies.create(settings)
+def _job(fn_args: FnArgs) -> Job:
+    config: dict[str, Any] = fn_args.custom_config
+    return Job(
+        train_files=_files(fn_args.train_files),
+        eval_files=_files(fn_args.eval_files),
+        transform_graph=fn_args.transform_output,
+        model_module=config["model_module"],
+        label=config["label"],
+        settings=TrainerSettings.model_validate(config["trainer"]),
+        serving_model_dir=fn_args.serving_model_dir,
+        model_run_dir=fn_args.model_run_dir,
+        checkpoint_root=config.get("checkpoint_root"),
+        raw_eval_files=config.get("raw_eval_files", []),
+        class_names=config.get("class_names"),
+    )
 
-    with precision.policy(settings.precision, strategies.can_scale_losses(strategy)) as policy:
-        schema = transform_output.transformed_metadata.schema
-        model_features = features.from_schema(schema, job.label, settings.sample_weight)
-        layout = inputs.Layout.of(transform_output, model_features, job.label, settings.sample_weight)
-        data = fitting.Data(
-            inputs.open_split(job.train_files, layout, settings.input),
-            inputs.open_split(job.eval_files, layout, settings.input),
-        )
-        if settings.debug:
-            debugging.check_values(data.train, job.train_files)
-        with strategy.scope():
-            model = building.build(recipe, model_features, settings)
-        note = strategies.describe(strategy, policy)
-        sys.stdout.write(f"Training in {note}\n")
-        result = fitting.fit(model, recipe, job, data, strategy, note)
-        model = strategies.alone(model, strategy, lambda: building.build(recipe, model_features, settings))
-        recompute.undo(model)
 
-    if strategies.is_chief(strategy):
-        options = export.Options(
-            serving_outputs=export.serving_outputs_of(recipe, settings.params),
-            embedding_layer=settings.embedding_layer,
-            raw_examples=warm_up.read_rows(job.raw_eval_files),
-            class_names=job.class_names,
-            validation_metrics=result.validation_metrics,
-            training={"settings": settings.model_dump(mode="json"), "precision": policy, **result.facts},
-        )
-        export.save(model, transform_output, job.label, job.serving_model_dir, options)
-        fitting.forget_backup(job)
+def _files(patterns: list[str]) -> list[str]:
+    return sorted(path for pattern in patterns for path in fileio.glob(pattern))

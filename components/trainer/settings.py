@@ -1,14 +1,151 @@
-"""The settings under `trainer:` in a recipe."""
+"""The settings under `trainer:` in a recipe. Importing them does not load TensorFlow."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from components.settings import Settings
-from components.trainer.callback_settings import CallbackSettings
-from components.trainer.optimization_settings import OptimizationSettings
+from contracts.settings import Settings
+
+
+class ScheduleSettings(Settings):
+    """The learning rate over the training steps: a linear warm-up, then a decay to the end of the training.
+
+    Attributes:
+        decay: `cosine` (Loshchilov & Hutter, 2017, arXiv:1608.03983), or `none` to stay at the full rate.
+        warmup_steps: Steps from 0 to the full rate.
+        final_fraction: The last step's rate as a fraction of the full one.
+    """
+
+    decay: Literal["cosine", "none"] = "cosine"
+    warmup_steps: int = Field(default=0, ge=0)
+    final_fraction: float = Field(default=0.0, ge=0, le=1)
+
+
+class OptimizationSettings(Settings):
+    """What makes training fit into memory, and go faster.
+
+    Attributes:
+        gradient_accumulation: Groups that each replica's part of a batch is cut into; their gradients are added up
+            before the one update of the step. The update is that of the whole batch, in the memory of a group.
+        recompute: Names of blocks (layers or nested models; `*` stands for any letters) whose activations are computed
+            again in the backward pass instead of kept: less memory for about a third more time.
+        jit_compile: Compiles the training step by XLA.
+        clip_norm: The greatest norm of all gradients together.
+        learning_rate_schedule: See ScheduleSettings; None keeps the recipe's learning rate.
+        learning_rate_scaling: How the learning rate follows `batch_size / base_batch_size`: `linear` (Goyal et al.,
+            2017, arXiv:1706.02677), `sqrt`, or `none`.
+        base_batch_size: The global batch that the recipe's learning rate is meant for.
+    """
+
+    gradient_accumulation: int = Field(default=1, ge=1)
+    recompute: list[str] = Field(default_factory=list)
+    jit_compile: bool = False
+    clip_norm: float | None = Field(default=None, gt=0)
+    learning_rate_schedule: ScheduleSettings | None = None
+    learning_rate_scaling: Literal["none", "linear", "sqrt"] = "none"
+    base_batch_size: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _scaling_has_a_base(self) -> OptimizationSettings:
+        if (self.learning_rate_scaling == "none") != (self.base_batch_size is None):
+            raise ValueError(
+                "learning_rate_scaling and base_batch_size go together; "
+                f"received {self.learning_rate_scaling} and {self.base_batch_size}"
+            )
+        return self
+
+
+Mode = Literal["auto", "min", "max"]
+
+
+class EarlyStoppingSettings(Settings):
+    """Ends the training when a metric no longer improves.
+
+    Attributes:
+        monitor: The metric, as Keras logs it; those of the evaluation split begin with `val_`.
+        patience: Epochs without improvement.
+        min_delta: The least change that counts as one.
+        mode: Whether the metric should fall or rise; `auto` tells by its name.
+        restore_best_weights: Whether the model of the best epoch is kept instead of the last one's.
+    """
+
+    monitor: str = "val_loss"
+    patience: int = Field(default=3, ge=0)
+    min_delta: float = Field(default=0.0, ge=0)
+    mode: Mode = "auto"
+    restore_best_weights: bool = True
+
+
+class ReduceLROnPlateauSettings(Settings):
+    """Lowers the learning rate when a metric no longer improves.
+
+    Attributes:
+        monitor: The metric, as Keras logs it.
+        factor: What the learning rate is multiplied with.
+        patience: Epochs without improvement.
+        min_lr: The least learning rate.
+        mode: Whether the metric should fall or rise; `auto` tells by its name.
+    """
+
+    monitor: str = "val_loss"
+    factor: float = Field(default=0.1, gt=0, lt=1)
+    patience: int = Field(default=2, ge=0)
+    min_lr: float = Field(default=0.0, ge=0)
+    mode: Mode = "auto"
+
+
+class BestCheckpointSettings(Settings):
+    """Exports the best epoch's model instead of the last one's.
+
+    Attributes:
+        monitor: The metric, as Keras logs it.
+        mode: Whether the metric should fall or rise; `auto` tells by its name.
+    """
+
+    monitor: str = "val_loss"
+    mode: Mode = "auto"
+
+
+class TensorBoardSettings(Settings):
+    """What is written for TensorBoard, into the ModelRun artifact.
+
+    Attributes:
+        histograms_every: Epochs between two histograms of all weights; 0 writes none.
+        example_images: Training images, as augmented, shown after each epoch; 0 shows none.
+        profile_steps: First and last step of a profile.
+    """
+
+    histograms_every: int = Field(default=0, ge=0)
+    example_images: int = Field(default=0, ge=0)
+    profile_steps: tuple[int, int] | None = None
+
+    @field_validator("profile_steps")
+    @classmethod
+    def _ordered(cls, steps: tuple[int, int] | None) -> tuple[int, int] | None:
+        if steps is not None and not 1 <= steps[0] <= steps[1]:
+            raise ValueError(f"received {list(steps)}, expected [first, last] with 1 <= first <= last")
+        return steps
+
+
+class CallbackSettings(Settings):
+    """What watches the training. A loss that is no number always ends it, and history.csv is always written.
+
+    Attributes:
+        early_stopping: See EarlyStoppingSettings; None trains to the end.
+        reduce_lr_on_plateau: See ReduceLROnPlateauSettings; None never lowers the learning rate.
+        best_checkpoint: See BestCheckpointSettings; None exports the model as it is at the end.
+        backup: Whether an interrupted training is taken up again after its last whole epoch.
+        tensorboard: See TensorBoardSettings; None writes nothing for TensorBoard.
+    """
+
+    early_stopping: EarlyStoppingSettings | None = None
+    reduce_lr_on_plateau: ReduceLROnPlateauSettings | None = None
+    best_checkpoint: BestCheckpointSettings | None = None
+    backup: bool = True
+    tensorboard: TensorBoardSettings | None = TensorBoardSettings()
+
 
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server", "tpu"]
 Precision = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]

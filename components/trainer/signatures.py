@@ -1,4 +1,4 @@
-"""What an exported model can be asked; each question is traced once, for any number of rows.
+"""The signatures of an exported model; each is traced once, for any number of rows.
 
 serving_default      serialized tf.Examples of raw features -> what the model serves
 predict              raw features as named tensors          -> the same
@@ -20,10 +20,10 @@ import tensorflow_transform as tft
 import tf_keras
 from tensorflow_transform import graph_tools
 
-from components.errors import TrainingError
-from components.trainer import model_tensors, raw_tensors
-from components.trainer.model_tensors import ModelInput, Tensors
-from components.trainer.raw_tensors import FeatureSpec, RawFeature, RawTensor
+from components.trainer import tensors
+from components.trainer import tensors as model_tensors
+from components.trainer.tensors import FeatureSpec, ModelInput, RawFeature, RawTensor, Tensors
+from contracts.errors import TrainingError
 
 SERVING_ENVIRONMENT = "SERVING"
 """The schema environment of requests to the model; label columns carry `not_in_environment: "SERVING"`."""
@@ -81,23 +81,26 @@ def trace(
     # Called as a Keras layer it would cast raw floats to the precision of the global policy.
     transform = layer.call
     serving_spec = _serving_spec(transform_output)
-    inputs = model_tensors.inputs_of(model)
+    inputs = model_tensors.model_inputs(model)
     score = _score(model, inputs, serving_outputs)
     scored = score.get_concrete_function()
-    model_tensors.check_served(scored.structured_outputs)
-    sources = _raw_sources(layer, _used(inputs, scored))
+    model_tensors.check_serving_outputs(scored.structured_outputs)
+    sources = _raw_sources(layer, _used_features(inputs, scored))
     _check_sources(sources, serving_spec)
-    raw = raw_tensors.from_schema(transform_output.raw_metadata.schema, serving_spec, sources)
+    raw = tensors.raw_tensors_from_schema(transform_output.raw_metadata.schema, serving_spec, sources)
 
-    functions = {"serving_default": _of_examples(score, inputs, transform, serving_spec), "predict_transformed": score}
+    functions = {
+        "serving_default": _from_examples(score, inputs, transform, serving_spec),
+        "predict_transformed": score,
+    }
     if raw:
-        functions["predict"] = _of_raw_tensors(score, inputs, transform, raw)
+        functions["predict"] = _from_raw_tensors(score, inputs, transform, raw)
     else:
         logging.warning("No signature `predict`: it takes plain columns, and the model needs sparse or ragged ones.")
     functions |= _transforms(transform, transform_output.raw_feature_spec(), label)
     if embedding_layer:
         embed = _embedding(model_tensors.embedding_model(model, embedding_layer), inputs)
-        functions["embedding"] = _of_examples(embed, inputs, transform, serving_spec)
+        functions["embedding"] = _from_examples(embed, inputs, transform, serving_spec)
     concrete = {name: function.get_concrete_function() for name, function in functions.items()}
     return Signatures(concrete, serving_spec, inputs, raw)
 
@@ -105,8 +108,8 @@ def trace(
 def _score(model: tf_keras.Model, inputs: list[ModelInput], serving_outputs: ServingOutputs | None) -> Function:
     @tf.function(input_signature=[{given.spec.name: given.spec for given in inputs}])
     def predict_transformed(tensors: Tensors) -> Any:
-        outputs = model_tensors.outputs_of(model, {given.feature: tensors[given.spec.name] for given in inputs})
-        return model_tensors.as_served(serving_outputs(outputs) if serving_outputs else outputs)
+        outputs = model_tensors.model_outputs(model, {given.feature: tensors[given.spec.name] for given in inputs})
+        return model_tensors.cast_for_serving(serving_outputs(outputs) if serving_outputs else outputs)
 
     return predict_transformed
 
@@ -115,33 +118,35 @@ def _embedding(part: Callable[..., tf.Tensor], inputs: list[ModelInput]) -> Func
     @tf.function(input_signature=[{given.spec.name: given.spec for given in inputs}])
     def embedding(tensors: Tensors) -> Tensors:
         values = part({given.feature: tensors[given.spec.name] for given in inputs}, training=False)
-        return {"embedding": model_tensors.as_served(values)}
+        return {"embedding": model_tensors.cast_for_serving(values)}
 
     return embedding
 
 
-def _of_examples(
-    asked: Function, inputs: list[ModelInput], transform: Transform, spec: Mapping[str, FeatureSpec]
+def _from_examples(
+    function: Function, inputs: list[ModelInput], transform: Transform, spec: Mapping[str, FeatureSpec]
 ) -> Function:
-    """`asked`, a function of the model's inputs, as one of serialized tf.Examples without the label's columns."""
+    """A function of the model's inputs as one of serialized tf.Examples without the label's columns."""
 
     @tf.function(input_signature=EXAMPLES, autograph=False)
-    def of_examples(examples: tf.Tensor) -> Any:
+    def from_examples(examples: tf.Tensor) -> Any:
         transformed = transform(tf.io.parse_example(examples, spec))
-        return asked(model_tensors.fed(inputs, transformed, rows=tf.size(examples)))
+        return function(model_tensors.model_feed(inputs, transformed, rows=tf.size(examples)))
 
-    return of_examples
+    return from_examples
 
 
-def _of_raw_tensors(asked: Function, inputs: list[ModelInput], transform: Transform, raw: list[RawTensor]) -> Function:
-    """`asked` as a function of raw features by name; only those that it depends on."""
+def _from_raw_tensors(
+    function: Function, inputs: list[ModelInput], transform: Transform, raw: list[RawTensor]
+) -> Function:
+    """A function of the model's inputs as one of raw features by name; only of those that it depends on."""
 
     @tf.function(input_signature=[{given.name: given.spec for given in raw}], autograph=False)
-    def of_raw_tensors(tensors: Tensors) -> Any:
+    def from_raw_tensors(tensors: Tensors) -> Any:
         transformed = transform({given.feature: given.to_feature(tensors[given.name]) for given in raw})
-        return asked(model_tensors.fed(inputs, transformed, rows=tf.shape(tensors[raw[0].name])[0]))
+        return function(model_tensors.model_feed(inputs, transformed, rows=tf.shape(tensors[raw[0].name])[0]))
 
-    return of_raw_tensors
+    return from_raw_tensors
 
 
 def _transforms(transform: Transform, raw_spec: Mapping[str, FeatureSpec], label: str) -> dict[str, Function]:
@@ -166,7 +171,7 @@ def _serving_spec(transform_output: tft.TFTransformOutput) -> dict[str, FeatureS
     return {name: spec for name, spec in transform_output.raw_feature_spec().items() if name not in kept_out}
 
 
-def _used(inputs: list[ModelInput], scored: Function) -> list[str]:
+def _used_features(inputs: list[ModelInput], scored: Function) -> list[str]:
     """The features that the outputs of a traced function of the model's inputs depend on."""
     operations = [output.op for output in scored.graph.outputs]
     sources = graph_tools.retrieve_sources(operations, ignore_control_dependencies=True)

@@ -5,61 +5,32 @@ TASK is the file of what it is to do, or a folder with a file for each: on a clu
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import traceback
 from pathlib import Path
 
+import tensorflow as tf
+
 from components import processes
-from components.errors import MillraceError
-from components.settings import Settings
-from components.trainer.job import Job
-
-
-class Task(Settings):
-    """What a process is to do.
-
-    Attributes:
-        job: What is trained.
-        parent: The process that watches this one; None where that is on another machine.
-        cores: The processor cores to run on; empty for all.
-        failure_path: Where an error goes.
-    """
-
-    job: Job
-    parent: int | None
-    cores: list[int]
-    failure_path: str
-
-
-class Failure(Settings):
-    """An exception as plain data.
-
-    Attributes:
-        kind: The class's name in `components.errors`; None for any other exception.
-        what: Its message; of a MillraceError, the fault alone.
-        fix: What the user can do about it.
-        lost_peer: Whether it only tells that another process is gone.
-    """
-
-    kind: str | None
-    what: str
-    fix: str | None = None
-    lost_peer: bool = False
+from components.trainer.devices import cluster_config
+from components.trainer.job import Failure, Task
+from components.trainer.processes import PROGRESS_VARIABLE
+from components.trainer.train import train
+from contracts.errors import MillraceError
 
 
 def main(task_path: str) -> None:
-    """Trains, or serves those that train; an error ends the process with exit code 1 and is found at `failure_path`."""
-    task = Task.model_validate_json(_own(Path(task_path)).read_text(encoding="utf-8"))
+    """Trains, or serves those that train. An error is written to `failure_path`; the exit code is then 1."""
+    task = Task.model_validate_json(_own_file(Path(task_path)).read_text(encoding="utf-8"))
     if task.parent is not None:
         processes.die_with(task.parent)
-    if task.cores:
-        # Before TensorFlow is loaded, which makes a thread for each core that it may run on.
-        os.sched_setaffinity(0, task.cores)
     exit_code = 0
     try:
-        _run(task.job)
+        if is_server():
+            serve()
+        else:
+            train(task.job, os.environ.get(PROGRESS_VARIABLE))
     except Exception as error:
         traceback.print_exc()
         Path(task.failure_path).write_text(_describe(error).model_dump_json(), encoding="utf-8")
@@ -70,26 +41,34 @@ def main(task_path: str) -> None:
     os._exit(exit_code)
 
 
-def _own(path: Path) -> Path:
+def is_server() -> bool:
+    """Whether this task only serves a coordinator, as workers and parameter servers of `parameter_server` do."""
+    config = cluster_config()
+    return "ps" in config.get("cluster", {}) and config["task"]["type"] in ("worker", "ps")
+
+
+def serve() -> None:
+    """Serves the coordinator; does not return, for whoever started the task ends it when the coordinator is done."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    cluster = resolver.cluster_spec()
+    options = tf.compat.v1.ConfigProto()
+    # A step waits in one of these threads for others to be done; with as few as cores it may wait for ever.
+    options.inter_op_parallelism_threads = max(os.cpu_count() or 1, cluster.num_tasks("worker") + 1)
+    server = tf.distribute.Server(
+        cluster, job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc", config=options
+    )
+    server.join()
+
+
+def _own_file(path: Path) -> Path:
     """This process's file; of a folder, the one that TF_CONFIG names."""
     if not path.is_dir():
         return path
-    task = json.loads(os.environ["TF_CONFIG"])["task"]
+    task = cluster_config()["task"]
     return path / f"{task['type']}-{task['index']}.json"
 
 
-def _run(job: Job) -> None:
-    from components.trainer import cluster, run
-
-    if cluster.is_server():
-        cluster.serve()
-    else:
-        run.train(job)
-
-
 def _describe(error: Exception) -> Failure:
-    import tensorflow as tf
-
     if isinstance(error, MillraceError):
         return Failure(kind=type(error).__name__, what=error.what, fix=error.fix)
     lost = isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError))

@@ -7,19 +7,22 @@ import sys
 
 import click
 
-from components.errors import BusyError, ClusterError, EngineError, MillraceError, SettingsError, StoreError
-from pipeline import environment as environments
-from pipeline import node as node_runs
-from pipeline import nodes, outcome, progress, recipe, worker
-from pipeline.commands.line import (
+from components.trainer.processes import Launcher
+from contracts.errors import BusyError, ClusterError, EngineError, MillraceError, SettingsError, StoreError
+from pipeline.commands.options import (
     ENVIRONMENT_OPTION,
     EXIT_ERROR,
     EXIT_INTERRUPTED,
     EXIT_SETTINGS,
     SET_OPTION,
+    print_error,
     reports_errors,
-    tell,
 )
+from pipeline.plan import nodes
+from pipeline.run import node as node_runs
+from pipeline.run import progress
+from pipeline.run.command_lines import display_path
+from pipeline.run.context import RunContext
 
 EXIT_TRY_AGAIN = 75
 """BSD's EX_TEMPFAIL."""
@@ -50,29 +53,42 @@ def run_node(
     have not succeeded, 75 try again (metadata store, Flink or cluster is away, or
     another process is at it), 130 interrupted, 143 terminated.
     """
-    chosen = recipe.load(recipe_name, overrides)
-    found = nodes.find(node_name)
-    nodes.check_present(chosen, found)
-    request = worker.Request(
-        recipe=recipe_name,
-        overrides=overrides,
-        environment=environment_name,
-        run_id=run_id,
-        span=chosen.find_inputs().span,
-        force=force,
-    )
-    task = node_runs.Task(chosen, environments.load(environment_name), found, request)
+    context = RunContext.create(recipe_name, overrides, environment_name, run_id, force=force)
+    name = nodes.find(node_name, context.recipe.settings.nodes)
+    nodes.check_present(context.recipe, name)
     began_light = "tensorflow" not in sys.modules
-    _leave(_code(task), began_light)
+    _leave(_run(context, name), began_light)
 
 
-def _code(task: node_runs.Task) -> int:
-    """Runs the task, tells how it ended, and says with which exit code."""
+def training_launcher(context: RunContext, node_name: str) -> Launcher | None:
+    """What starts a training in several processes in pods of its own, where Kubernetes schedules the nodes.
+
+    Returns:
+        None where the processes are this machine's, and of a node that trains nothing.
+
+    Raises:
+        SettingsError: The pods cannot train so, or would not see the files.
+    """
+    settings = context.environment.kubeflow
+    if settings is None or node_name != nodes.TRAINER_NODE:
+        return None
+    from pipeline.schedule.kubeflow import training
+    from pipeline.schedule.kubeflow.training_job import TrainingJob
+
+    trainer = context.recipe.settings.trainer
+    training.check_trainer(trainer, settings)
+    training.check_shared_files(trainer, context.environment, settings)
+    return TrainingJob(context.recipe.name, context.run_id, settings)
+
+
+def _run(context: RunContext, node_name: str) -> int:
+    """Runs the node, tells how it ended, and says with which exit code."""
     try:
         with node_runs.stopped_by_the_scheduler():
+            task = node_runs.Task(context, node_name, training_launcher(context, node_name))
             done = node_runs.run(task)
     except MillraceError as error:
-        tell(error)
+        print_error(error)
         return exit_code(error)
     except node_runs.StoppedError:
         click.echo("Stopped. Nothing half done is left; the same command goes on.")
@@ -97,7 +113,7 @@ def _tell_end(task: node_runs.Task, done: node_runs.Done) -> None:
         return
     lasted = "" if done.record.state == "CACHED" else f" in {done.record.seconds:.1f} s"
     click.echo(f"{task.node} {progress.state_of(done.record)}{lasted}")
-    click.echo(f"Log        {outcome.shown(worker.log_path(task.run_folder, task.node))}")
+    click.echo(f"Log        {display_path(task.log_path)}")
 
 
 def _leave(code: int, began_light: bool) -> None:

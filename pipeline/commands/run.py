@@ -7,22 +7,20 @@ import sys
 import click
 from rich.console import Console
 
-from components.errors import AnomalyError, NodeError
-from pipeline import environment as environments
-from pipeline import local, nodes, outcome, progress, recipe, reports, stores, worker
-from pipeline.commands.line import (
+from contracts.errors import AnomalyError, NodeError
+from pipeline.commands.options import (
     ENVIRONMENT_OPTION,
     EXIT_INTERRUPTED,
     EXIT_NOT_GOOD_ENOUGH,
     RECIPE_ARGUMENT,
     SET_OPTION,
-    environment_words,
-    program,
     reports_errors,
-    run_line,
-    set_words,
-    shell_line,
 )
+from pipeline.plan import nodes
+from pipeline.run import local, progress, reports, run_summary
+from pipeline.run.command_lines import display_path, environment_words, program, run_line, set_words, shell_line
+from pipeline.run.context import RunContext
+from pipeline.run.folder import Request
 
 
 @click.command()
@@ -47,101 +45,86 @@ def run(
     Exit codes: 0 pushed or up to date, 1 error, 2 wrong settings,
     3 the model was not good enough, 130 interrupted.
     """
-    chosen = recipe.load(recipe_name, overrides)
-    environment = environments.load(environment_name)
-    inputs = chosen.find_inputs()
-    request = worker.Request(
-        recipe=recipe_name,
-        overrides=overrides,
-        environment=environment_name,
-        run_id=local.new_run_id(chosen),
-        span=inputs.span,
-        from_node=nodes.find(from_node) if from_node else None,
-        to_node=nodes.find(to_node) if to_node else None,
-        force=force,
+    context = RunContext.create(
+        recipe_name, overrides, environment_name, from_node=from_node, to_node=to_node, force=force
     )
-    nodes.check_order(request.from_node, request.to_node)
-    nodes.check_present(chosen, request.from_node, request.to_node)
     console = Console()
-    view = progress.View(console, f"{recipe_name}: {chosen.settings.description}", nodes.of(chosen))
+    title = f"{recipe_name}: {context.recipe.settings.description}"
+    view = progress.View(console, title, nodes.names(context.recipe))
     try:
-        finished = local.run(chosen, environment, request, inputs, view)
+        finished = local.run(context, view)
     except KeyboardInterrupt:
-        if line := reports.leave(environment, environment_name, request.run_id, chosen):
+        if line := reports.leave(context.workplace, context.run_id, context.recipe):
             click.echo(line)
-        click.echo(f"Stopped. Nothing half done is left; go on with: {run_line(request)}")
+        click.echo(f"Stopped. Nothing half done is left; go on with: {run_line(context.request)}")
         sys.exit(EXIT_INTERRUPTED)
     except NodeError as error:
-        line = reports.leave(environment, environment_name, request.run_id, chosen)
-        fix = "\n".join([*filter(None, [line]), _after_failure(request, error.kind)])
+        report = reports.leave(context.workplace, context.run_id, context.recipe)
+        fix = "\n".join([*filter(None, [report]), _after_failure(context.request, error.kind)])
         raise NodeError(error.what, fix, error.kind) from error
     except AnomalyError as error:
-        raise _with_proposals(error, request, environment, chosen) from error
-    line = reports.leave(environment, environment_name, finished.id, chosen) if finished.new else None
-    _show_end(console, request, environment, finished, line or _earlier_report(environment, request, finished))
+        raise _with_proposals(error, context) from error
+    _show_end(console, context, finished)
 
 
-def _with_proposals(
-    error: AnomalyError, request: worker.Request, environment: environments.Environment, chosen: recipe.Recipe
-) -> AnomalyError:
+def _with_proposals(error: AnomalyError, context: RunContext) -> AnomalyError:
     """What was known before anything ran; what to compare with is an earlier run, where there is one."""
-    store = stores.opened(environment)
+    store = context.workplace.open_store()
     # Told in full, for the settings of that run may have named other files.
-    sets = set_words(request.overrides or (f"data.path={chosen.settings.data.path}",))
-    see = [_see_changes(request, *sets)] if store and store.run_ids(request.recipe) else []
+    overrides = context.request.overrides or (f"data.path={context.recipe.settings.data.path}",)
+    compared = store is not None and store.run_ids(context.recipe.name)
+    see = [_see_changes(context.request, *set_words(overrides))] if compared else []
     return AnomalyError(error.what, "\n".join([error.fix or "", *see]))
 
 
-def _earlier_report(environment: environments.Environment, request: worker.Request, finished: local.Run) -> str:
-    """Where the report of an earlier run is; how to make it, where that run left none."""
-    path = reports.path_of(environment, finished.id)
-    make_it = shell_line("report", finished.id, *environment_words(request.environment))
-    return f"Report     {outcome.shown(path) if path.exists() else make_it}"
-
-
-def _show_end(
-    console: Console,
-    request: worker.Request,
-    environment: environments.Environment,
-    finished: local.Run,
-    report: str,
-) -> None:
+def _show_end(console: Console, context: RunContext, finished: local.Run) -> None:
+    """Prints what came out of the run, where to read on, and what to do next."""
+    report = _report_line(context, finished)
     if not finished.new:
         console.print(f"Up to date: nothing changed since run {finished.id}.", highlight=False)
-    store = stores.opened(environment)
-    result = outcome.read(store, finished.nodes) if store else outcome.Result(None, None)
-    outcome.show(console, result)
-    if result.let_pass:
-        console.print(_see_changes(request), highlight=False, soft_wrap=True)
+    store = context.workplace.open_store()
+    summary = run_summary.read_run_summary(store, finished.nodes) if store else run_summary.RunSummary(None, None)
+    run_summary.show_run_summary(console, summary)
+    if summary.let_pass:
+        console.print(_see_changes(context.request), highlight=False, soft_wrap=True)
     if finished.new:
-        console.print(
-            f"Logs       {outcome.shown(environment.log_root / finished.id)}", highlight=False, soft_wrap=True
-        )
+        logs = display_path(context.workplace.run_folder(finished.id).path)
+        console.print(f"Logs       {logs}", highlight=False, soft_wrap=True)
     console.print(report, highlight=False, markup=False, soft_wrap=True)
-    if not result.good_enough:
-        command = shell_line("why", "Trainer", "--recipe", request.recipe, *environment_words(request.environment))
+    where = environment_words(context.workplace.name)
+    if not summary.good_enough:
+        command = shell_line("why", "Trainer", "--recipe", context.recipe.name, *where)
         click.echo(f"Next       {command}: what changed since the last good model")
         sys.exit(EXIT_NOT_GOOD_ENOUGH)
-    for heading, command in _next_commands(request.recipe, request.environment, result):
+    for heading, command in _next_commands(context.recipe.name, where, summary):
         console.print(f"{heading:<10} {command}", highlight=False, soft_wrap=True)
 
 
-def _next_commands(recipe_name: str, environment_name: str, result: outcome.Result) -> list[tuple[str, str]]:
-    where = environment_words(environment_name)
-    if result.restorable:
-        return [("Serve it", shell_line("rollback", recipe_name, "--to", str(result.restorable), *where))]
-    if not result.pushed_to:
+def _report_line(context: RunContext, finished: local.Run) -> str:
+    """Where the run's report is, which is written now for a new run; how to make it, where an earlier run left none."""
+    line = reports.leave(context.workplace, finished.id, context.recipe) if finished.new else None
+    if line is not None:
+        return line
+    path = context.workplace.run_folder(finished.id).report_path
+    make_it = shell_line("report", finished.id, *environment_words(context.workplace.name))
+    return f"Report     {display_path(path) if path.exists() else make_it}"
+
+
+def _next_commands(recipe_name: str, where: list[str], summary: run_summary.RunSummary) -> list[tuple[str, str]]:
+    if summary.restorable:
+        return [("Serve it", shell_line("rollback", recipe_name, "--to", str(summary.restorable), *where))]
+    if not summary.pushed_to:
         return []
-    inspect = f"{program('saved_model_cli')} show --dir {outcome.shown(result.pushed_to)} --all"
+    inspect = f"{program('saved_model_cli')} show --dir {display_path(summary.pushed_to)} --all"
     return [("Inspect", inspect), ("Serve", shell_line("serve", recipe_name, *where))]
 
 
-def _after_failure(request: worker.Request, kind: str | None) -> str:
+def _after_failure(request: Request, kind: str | None) -> str:
     """The commands that go on after a node failed; what stopped on anomalies may be right, and the schema behind."""
     go_on = f"Go on:  {run_line(request)}"
     return f"{_see_changes(request)}\n{go_on}" if kind == AnomalyError.__name__ else go_on
 
 
-def _see_changes(request: worker.Request, *words: str) -> str:
+def _see_changes(request: Request, *words: str) -> str:
     propose = shell_line("schema", "propose", request.recipe, *words, *environment_words(request.environment))
     return f"See what would have to change:  {propose}"

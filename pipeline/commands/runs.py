@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from components.errors import MillraceError
+from contracts.errors import MillraceError
+from contracts.near_names import did_you_mean
 from metadata.connection import BUSY
 from metadata.queries import PAGE, Queries
 from metadata.records import NodeRun, RunRecord
 from metadata.values import STATES, artifact_values, node_values, run_values
-from pipeline import environment as environments
-from pipeline import lock, nodes, outcome, progress, stores
-from pipeline.commands import found
-from pipeline.commands.found import JSON_OPTION
-from pipeline.commands.line import ENVIRONMENT_OPTION, reports_errors
+from pipeline.commands import lookup
+from pipeline.commands.lookup import JSON_OPTION
+from pipeline.commands.options import ENVIRONMENT_OPTION, reports_errors
+from pipeline.plan import nodes
+from pipeline.run import lock, progress
+from pipeline.run.command_lines import display_path
+from pipeline.run.workplace import Workplace
 
 SECONDS_BETWEEN_LOOKS = 1.0
 STYLES = progress.STYLES | {"starting": "dim"}
@@ -35,86 +37,87 @@ LIMIT_OPTION = click.option(
 @reports_errors
 def runs(recipe_name: str | None, limit: int, as_json: bool, environment_name: str) -> None:
     """List the runs, newest first, and what is deployed."""
-    store = found.opened(environment_name)
+    store = lookup.open_store(Workplace.load(environment_name))
     page = store.runs(recipe_name, limit)
     served = {(d.made.pipeline, d.version): d for d in store.deployed() if d.made}
     if as_json:
-        found.print_json([run_values(run) | {"deployed": (run.pipeline, run.pushed_version) in served} for run in page])
+        lookup.print_json(
+            [run_values(run) | {"deployed": (run.pipeline, run.pushed_version) in served} for run in page]
+        )
         return
     headings = ("Run", "Recipe", "Started", "Time", "State", "Ran", "Cached", "Failed", "Pushed", "")
-    made = found.table("Runs", headings, right=("Time", "Ran", "Cached", "Failed"))
+    table = lookup.make_table("Runs", headings, right=("Time", "Ran", "Cached", "Failed"))
     for run in page:
         values = run_values(run)
         state = values["state"]
         numbers = [str(values[name]) for name in ("ran", "cached", "failed")]
         deployed = Text("deployed", style="bold green") if (run.pipeline, run.pushed_version) in served else ""
         lasted = "" if values["seconds"] is None else f"{values['seconds']:.1f} s"
-        started = found.local_time(run.started)
+        started = lookup.local_time(run.started)
         styled = Text(state, style=STYLES[state])
-        made.add_row(run.id, run.pipeline, started, lasted, styled, *numbers, run.pushed_version or "", deployed)
-    found.show(made)
+        table.add_row(run.id, run.pipeline, started, lasted, styled, *numbers, run.pushed_version or "", deployed)
+    lookup.print_wide(table)
     for deployment in served.values():
         if deployment.restored:
             click.echo(
-                f"Deployed   {outcome.shown(deployment.folder)}: version {deployment.version}, "
+                f"Deployed   {display_path(deployment.folder)}: version {deployment.version}, "
                 f"a rollback to {deployment.restored}"
             )
 
 
 @click.command()
-@click.argument("run_id", metavar="[RUN]", required=False, shell_complete=found.complete_runs)
+@click.argument("run_id", metavar="[RUN]", required=False, shell_complete=lookup.complete_runs)
 @click.option("--follow", is_flag=True, help="Go on until the run ends.")
 @JSON_OPTION
 @ENVIRONMENT_OPTION
 @reports_errors
 def status(run_id: str | None, follow: bool, as_json: bool, environment_name: str) -> None:
     """Show the nodes of RUN, or of the latest run, with state and time."""
-    store = found.opened(environment_name)
-    run = found.run_of(store, run_id)
+    workplace = Workplace.load(environment_name)
+    run = lookup.find_run(lookup.open_store(workplace), run_id)
     if follow and not as_json:
-        run = _follow(environment_name, run)
+        run = _follow(workplace, run)
     elif follow:
-        while _goes_on(environment_name, run):
+        while _goes_on(workplace, run):
             time.sleep(SECONDS_BETWEEN_LOOKS)
-            run = _again(environment_name, run)
+            run = _again(workplace, run)
     if as_json:
-        found.print_json(run_values(run) | {"nodes": [node_values(node) for node in run.nodes]})
+        lookup.print_json(run_values(run) | {"nodes": [node_values(node) for node in run.nodes]})
         return
     state = STATES[run.state]
-    made = found.table(f"{run.id}: {state}", ("Node", "State", "Time", "Started"), right=("Time",))
+    table = lookup.make_table(f"{run.id}: {state}", ("Node", "State", "Time", "Started"), right=("Time",))
     for node in _ordered(run):
         word = progress.state_of(node)
-        started = found.local_time(node.started)
+        started = lookup.local_time(node.started)
         lasted = f"{node.seconds:.1f} s" if node.ended is not None and node.state != "CACHED" else ""
-        made.add_row(node.node, Text(word, style=progress.STYLES[word]), lasted, started)
-    found.show(made)
+        table.add_row(node.node, Text(word, style=progress.STYLES[word]), lasted, started)
+    lookup.print_wide(table)
 
 
-def _follow(environment_name: str, run: RunRecord) -> RunRecord:
-    folder = environments.load(environment_name).log_root / run.id
-    with progress.View(Console(), run.id, nodes.NODES) as view:
+def _follow(workplace: Workplace, run: RunRecord) -> RunRecord:
+    folder = workplace.run_folder(run.id)
+    with progress.View(Console(), run.id, nodes.all_names(run.pipeline)) as view:
         while True:
             view.update({node.node: node for node in run.nodes}, folder)
-            if not _goes_on(environment_name, run):
+            if not _goes_on(workplace, run):
                 return run
             time.sleep(SECONDS_BETWEEN_LOOKS)
-            run = _again(environment_name, run)
+            run = _again(workplace, run)
 
 
-def _goes_on(environment_name: str, run: RunRecord) -> bool:
+def _goes_on(workplace: Workplace, run: RunRecord) -> bool:
     """Between two nodes nothing runs, as at the end; only the lock tells these apart."""
     if run.goes_on:
         return True
-    environment = environments.load(environment_name)
-    newest = stores.patiently(environment, lambda: found.opened(environment_name).run_ids(run.pipeline)[:1])
-    return newest == [run.id] and lock.is_held(run.pipeline, environment, environment.log_root / run.id)
+    newest = workplace.patiently(lambda: lookup.open_store(workplace).run_ids(run.pipeline)[:1])
+    folder = workplace.run_folder(run.id).path
+    return newest == [run.id] and lock.is_held(run.pipeline, workplace.environment, folder)
 
 
-def _again(environment_name: str, run: RunRecord) -> RunRecord:
+def _again(workplace: Workplace, run: RunRecord) -> RunRecord:
     """The run as it is now; as it was, where the store is busy at this look."""
-    environment = environments.load(environment_name)
     try:
-        return stores.patiently(environment, lambda: found.opened(environment_name).run(run.id)) or run
+        return workplace.patiently(lambda: lookup.open_store(workplace).run(run.id)) or run
     except (MillraceError, *BUSY) as error:
         if not isinstance(error.__cause__ if isinstance(error, MillraceError) else error, BUSY):
             raise
@@ -122,37 +125,34 @@ def _again(environment_name: str, run: RunRecord) -> RunRecord:
 
 
 def _ordered(run: RunRecord) -> list[NodeRun]:
-    order = {name: index for index, name in enumerate(nodes.NODES)}
+    order = {name: index for index, name in enumerate(nodes.all_names(run.pipeline))}
     return sorted(run.nodes, key=lambda node: order.get(node.node, len(order)))
 
 
 @click.command()
-@click.argument("type_name", metavar="[TYPE]", required=False, shell_complete=found.complete_types)
+@click.argument("type_name", metavar="[TYPE]", required=False, shell_complete=lookup.complete_types)
 @LIMIT_OPTION
 @JSON_OPTION
 @ENVIRONMENT_OPTION
 @reports_errors
 def artifacts(type_name: str | None, limit: int, as_json: bool, environment_name: str) -> None:
     """List the artifacts, newest first, with what made them and their properties."""
-    store = found.opened(environment_name)
+    store = lookup.open_store(Workplace.load(environment_name))
     _check_type(store, type_name)
     page = store.artifacts(type_name, limit)
     if as_json:
-        found.print_json([artifact_values(made) for made in page])
+        lookup.print_json([artifact_values(made) for made in page])
         return
-    shown = found.table("Artifacts", ("Id", "Type", "Made", "Run", "Node", "Where"), right=("Id",))
+    shown = lookup.make_table("Artifacts", ("Id", "Type", "Made", "Run", "Node", "Where"), right=("Id",))
     for made in page:
         record, place = made.artifact, made.place
-        where = outcome.shown(record.uri)
+        where = display_path(record.uri)
         run, node = (place.run or "", place.node) if place else ("", "")
-        shown.add_row(str(record.id), record.type, found.local_time(record.created), run, node, where)
-    found.show(shown)
+        shown.add_row(str(record.id), record.type, lookup.local_time(record.created), run, node, where)
+    lookup.print_wide(shown)
 
 
 def _check_type(store: Queries, type_name: str | None) -> None:
     known = store.artifact_types()
     if type_name is not None and type_name not in known:
-        by_lower = {name.lower(): name for name in known}
-        near = difflib.get_close_matches(type_name.lower(), by_lower, n=1)
-        hint = f"Did you mean {by_lower[near[0]]}?" if near else f"There are: {', '.join(known)}."
-        raise MillraceError(f"no artifacts of type {type_name!r}. {hint}")
+        raise MillraceError(f"no artifacts of type {type_name!r}. {did_you_mean(type_name, known)}")

@@ -12,8 +12,8 @@ import tensorflow as tf
 import tf_keras
 from pydantic import Field
 
-from components.errors import TrainingError
-from components.settings import Settings
+from contracts.errors import TrainingError
+from contracts.settings import Settings
 
 WEIGHTS_SITE = "https://storage.googleapis.com/tensorflow/keras-applications/"
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from pydantic import Field
 from tensorflow_transform import schema_inference
 
-from components.settings import Settings
+from contracts.settings import Settings
 
 LABEL = "label"
 

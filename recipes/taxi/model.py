@@ -13,8 +13,8 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from components.settings import Settings
 from components.trainer.features import Feature
+from contracts.settings import Settings
 
 
 class Params(Settings):

@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from serving.client.answers import (
     Classification,
@@ -21,9 +23,8 @@ from serving.client.answers import (
     VersionStatus,
 )
 from serving.client.base import Client
-from serving.client.connection import Connection, connect
+from serving.client.connection import Connection, RetryPolicy
 from serving.client.rest_client import RestClient
-from serving.client.retries import RetryPolicy
 from serving.errors import Code
 
 if TYPE_CHECKING:
@@ -46,6 +47,31 @@ __all__ = [
     "VersionStatus",
     "connect",
 ]
+
+DEFAULT_CONNECTION = Connection()
+SCHEMES = ("http", "https", "grpc", "grpcs")
+
+
+def connect(server: str, connection: Connection = DEFAULT_CONNECTION) -> Client:
+    """Makes the client for a server's address; nothing is sent yet.
+
+    Args:
+        server: `http://host:port`, `https://…`, `grpc://…`, or `grpcs://…` for gRPC with TLS.
+        connection: Token, certificates, deadline and retries.
+
+    Raises:
+        ClientError: INVALID_ARGUMENT, it is none of these.
+    """
+    parts = urlsplit(server)
+    if parts.scheme not in SCHEMES or not parts.netloc:
+        expected = ", ".join(f"{scheme}://host:port" for scheme in SCHEMES)
+        raise ClientError(Code.INVALID_ARGUMENT, f"received server {server!r}, expected one of {expected}")
+    options = {field.name: getattr(connection, field.name) for field in dataclasses.fields(connection)}
+    if parts.scheme.startswith("http"):
+        return RestClient(server, **options)
+    from serving.client.grpc_client import GrpcClient
+
+    return GrpcClient(parts.netloc, tls=parts.scheme == "grpcs", **options)
 
 
 def __getattr__(name: str) -> Any:

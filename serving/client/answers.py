@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from serving import protocol
 from serving.errors import Code, ServingError
 
 Array = np.ndarray[Any, Any]
@@ -95,21 +96,7 @@ class TensorSpec:
     shape: tuple[int | None, ...] | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Signature:
-    """One way to ask a model.
-
-    Attributes:
-        name: Such as `serving_default`.
-        method_name: Such as `tensorflow/serving/predict`.
-        inputs: The inputs by name.
-        outputs: The outputs by name.
-    """
-
-    name: str
-    method_name: str
-    inputs: Mapping[str, TensorSpec]
-    outputs: Mapping[str, TensorSpec]
+Signature = protocol.Signature[TensorSpec]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from contracts.near_names import did_you_mean
 from serving.client.answers import Array, ClientError, Signature, TensorSpec
 from serving.errors import Code
 
 Example = Mapping[str, Any]
 
 
-def of_inputs(signature: Signature, inputs: Mapping[str, Any] | Any) -> dict[str, Array]:
+def input_arrays(signature: Signature, inputs: Mapping[str, Any] | Any) -> dict[str, Array]:
     """Whole tensors by name; for a signature with one input, its tensor alone will do.
 
     Raises:
@@ -26,7 +26,7 @@ def of_inputs(signature: Signature, inputs: Mapping[str, Any] | Any) -> dict[str
     return {name: _array(name, inputs[name], spec) for name, spec in signature.inputs.items()}
 
 
-def of_instances(signature: Signature, instances: Iterable[Mapping[str, Any] | Any]) -> dict[str, Array]:
+def instance_arrays(signature: Signature, instances: Iterable[Mapping[str, Any] | Any]) -> dict[str, Array]:
     """Rows, each a mapping of all inputs; for a signature with one input, its values alone will do.
 
     Raises:
@@ -40,16 +40,16 @@ def of_instances(signature: Signature, instances: Iterable[Mapping[str, Any] | A
     return {name: _array(name, [row[name] for row in rows], spec) for name, spec in signature.inputs.items()}
 
 
-def features(examples: Iterable[Example]) -> list[dict[str, list[Any]]]:
+def example_features(examples: Iterable[Example]) -> list[dict[str, list[Any]]]:
     """The features of examples, each a list of values of one of Python's types: bytes, str, float, int or bool.
 
     Raises:
         ClientError: INVALID_ARGUMENT, there are no examples.
     """
-    found = [{name: _values(value) for name, value in example.items()} for example in examples]
-    if not found:
+    rows = [{name: _values(value) for name, value in example.items()} for example in examples]
+    if not rows:
         raise _refusal("received no examples, expected at least one")
-    return found
+    return rows
 
 
 def to_output(values: Any, spec: TensorSpec | None) -> Array:
@@ -110,8 +110,7 @@ def _check_names(signature: Signature, given: Mapping[str, Any], where: str) -> 
     known = list(signature.inputs)
     for name in given:
         if name not in signature.inputs:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
+            hint = did_you_mean(name, known)
             raise _refusal(f"{where}signature {signature.name} has no input {name!r}. {hint}")
     if missing := [name for name in known if name not in given]:
         raise _refusal(f"{where}lacks the inputs {', '.join(missing)} of signature {signature.name}")

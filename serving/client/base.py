@@ -25,13 +25,10 @@ from serving.client.answers import (
 from serving.client.arrays import Example
 from serving.client.connection import Connection
 from serving.errors import Code
+from serving.protocol import DEFAULT_SIGNATURE
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-DEFAULT_SIGNATURE = "serving_default"
-AUTHORIZATION = "authorization"
-REQUEST_ID = "x-request-id"
 
 Answer = TypeVar("Answer")
 
@@ -137,7 +134,7 @@ class Client(abc.ABC):
             return Prediction(self._predict(which, chosen, given(chosen), call), call.request_id)
 
         def given(chosen: Signature) -> dict[str, Array]:
-            return arrays.of_inputs(chosen, inputs) if rows is None else arrays.of_instances(chosen, rows)
+            return arrays.input_arrays(chosen, inputs) if rows is None else arrays.instance_arrays(chosen, rows)
 
         rows = None if instances is None else list(instances)
         return self._call(send, timeout, which)
@@ -166,7 +163,7 @@ class Client(abc.ABC):
         Raises:
             ClientError: The server refuses or is not reached.
         """
-        which, rows = Model(model, version, label), arrays.features(examples)
+        which, rows = Model(model, version, label), arrays.example_features(examples)
         return self._call(
             lambda call: Classification(self._classify(which, signature, rows, call), call.request_id), timeout
         )
@@ -182,7 +179,7 @@ class Client(abc.ABC):
         timeout: float | None = None,
     ) -> Regression:
         """Gives each example its value; arguments and errors are those of `classify`."""
-        which, rows = Model(model, version, label), arrays.features(examples)
+        which, rows = Model(model, version, label), arrays.example_features(examples)
         return self._call(
             lambda call: Regression(self._regress(which, signature, rows, call), call.request_id), timeout
         )

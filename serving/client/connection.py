@@ -1,20 +1,69 @@
-"""Where a server is and how a client proves who it is; the same for REST and gRPC."""
+"""Where a server is, how a client proves who it is, and when it asks again; the same for REST and gRPC.
+
+Every request of these clients only reads, so sending one twice does no harm.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from typing import TypeVar
+
+import tenacity
 
 from serving.client.answers import ClientError
-from serving.client.retries import RetryPolicy
 from serving.errors import Code
 
-if TYPE_CHECKING:
-    from serving.client.base import Client
+Answer = TypeVar("Answer")
 
-SCHEMES = ("http", "https", "grpc", "grpcs")
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often and how fast.
+
+    Attributes:
+        attempts: How often a request is sent at most; 1 for no retries.
+        first_wait: Upper bound of the wait before the second attempt, in seconds; it doubles with each further one,
+            and the wait is drawn from 0 to that bound, so that clients which failed together do not return together.
+        longest_wait: Where the bound stops growing, in seconds. What a server asks to wait for is not bounded by it.
+        sleep: Waits for that many seconds.
+    """
+
+    attempts: int = 5
+    first_wait: float = 0.1
+    longest_wait: float = 5.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def call(self, attempt: Callable[[], Answer], timeout: float) -> Answer:
+        """Sends a request until it is answered, refused for good, or out of attempts or time.
+
+        Args:
+            attempt: Sends it once.
+            timeout: Seconds for all attempts and the waits between them. No wait begins that would outlast them.
+
+        Raises:
+            ClientError: Why the last attempt failed.
+        """
+        drawn = tenacity.wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait)
+
+        def wait(state: tenacity.RetryCallState) -> float:
+            error = state.outcome.exception() if state.outcome else None
+            asked = error.retry_after if isinstance(error, ClientError) else None
+            return drawn(state) if asked is None else asked
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(lambda error: isinstance(error, ClientError) and error.retryable),
+            stop=tenacity.stop_any(tenacity.stop_after_attempt(self.attempts), tenacity.stop_before_delay(timeout)),
+            wait=wait,
+            sleep=self.sleep,
+            reraise=True,
+        )
+        return retrying(attempt)
+
+
 DEFAULT_RETRIES = RetryPolicy()
 
 
@@ -43,27 +92,3 @@ class Connection:
             raise ClientError(Code.INVALID_ARGUMENT, "received one of certificate and key, expected both or none")
         if self.timeout <= 0:
             raise ClientError(Code.INVALID_ARGUMENT, f"received timeout={self.timeout:g}, expected more than 0 seconds")
-
-
-def connect(server: str, connection: Connection = Connection()) -> Client:
-    """Makes the client for a server's address; nothing is sent yet.
-
-    Args:
-        server: `http://host:port`, `https://…`, `grpc://…`, or `grpcs://…` for gRPC with TLS.
-        connection: Token, certificates, deadline and retries.
-
-    Raises:
-        ClientError: INVALID_ARGUMENT, it is none of these.
-    """
-    parts = urlsplit(server)
-    if parts.scheme not in SCHEMES or not parts.netloc:
-        expected = ", ".join(f"{scheme}://host:port" for scheme in SCHEMES)
-        raise ClientError(Code.INVALID_ARGUMENT, f"received server {server!r}, expected one of {expected}")
-    options = {field.name: getattr(connection, field.name) for field in dataclasses.fields(connection)}
-    if parts.scheme.startswith("http"):
-        from serving.client.rest_client import RestClient
-
-        return RestClient(server, **options)
-    from serving.client.grpc_client import GrpcClient
-
-    return GrpcClient(parts.netloc, tls=parts.scheme == "grpcs", **options)

@@ -29,11 +29,11 @@ from serving.client.answers import (
     TensorSpec,
     VersionStatus,
 )
-from serving.client.base import AUTHORIZATION, REQUEST_ID, Call, Client, Model
+from serving.client.base import Call, Client, Model
 from serving.client.connection import Connection
 from serving.errors import Code
+from serving.protocol import AUTHORIZATION_HEADER, BEARER, REQUEST_ID_HEADER, SIGNATURE_FIELD
 
-SIGNATURE_FIELD = "signature_def"
 # How gRPC's own retries let a server ask for a pause.
 PUSHBACK = "grpc-retry-pushback-ms"
 OPTIONS = [
@@ -113,17 +113,17 @@ class GrpcClient(Client):
         response = self._send(self._predictions.GetModelMetadata, request, call)
         definitions = SignatureDefMap()
         response.metadata[SIGNATURE_FIELD].Unpack(definitions)
-        found = {
+        signatures = {
             name: Signature(name, one.method_name, _tensors(one.inputs), _tensors(one.outputs))
             for name, one in sorted(definitions.signature_def.items())
             if not name.startswith("__saved_model")
         }
-        return Metadata(response.model_spec.name, response.model_spec.version.value, found)
+        return Metadata(response.model_spec.name, response.model_spec.version.value, signatures)
 
     def _send(self, method: Any, request: Any, call: Call) -> Any:
-        headers = [(REQUEST_ID, call.request_id)]
+        headers = [(REQUEST_ID_HEADER, call.request_id)]
         if self._connection.token is not None:
-            headers.append((AUTHORIZATION, f"Bearer {self._connection.token}"))
+            headers.append((AUTHORIZATION_HEADER, f"{BEARER}{self._connection.token}"))
         try:
             return method(request, timeout=call.seconds_left(), metadata=headers)
         except grpc.RpcError as error:
@@ -138,7 +138,7 @@ class GrpcClient(Client):
         return ClientError(
             code,
             f"no server answers at {self._address}: {details}" if unreachable else details,
-            trailing.get(REQUEST_ID, call.request_id),
+            trailing.get(REQUEST_ID_HEADER, call.request_id),
             retry_after=int(pushback) / 1000 if pushback and pushback.isdecimal() else None,
             unreachable=unreachable,
             # A negative pushback means: never again.

@@ -1,7 +1,9 @@
-"""The client of REST: JSON over HTTP/1.1, on urllib3's pool of connections."""
+"""The client of REST: TensorFlow Serving's JSON over HTTP/1.1, on urllib3's pool of connections."""
 
 from __future__ import annotations
 
+import base64
+import json
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,14 +12,130 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+import orjson
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError, SSLError
 
-from serving.client import rest_json
-from serving.client.answers import Array, ClientError, Metadata, Signature, VersionStatus
-from serving.client.base import AUTHORIZATION, REQUEST_ID, Call, Client, Model
+from serving.client import arrays
+from serving.client.answers import DTYPES, Array, ClientError, Metadata, Signature, TensorSpec, VersionStatus
+from serving.client.base import Call, Client, Model
 from serving.client.connection import Connection
 from serving.errors import Code
+from serving.protocol import AUTHORIZATION_HEADER, B64, BEARER, REQUEST_ID_HEADER
+
+HALVES = {"float16", "bfloat16"}
+
+
+def predict_body(signature: str, inputs: Mapping[str, Array]) -> bytes:
+    """The body of a predict request, by columns."""
+    columns = ",".join(f"{json.dumps(name)}:{_column(name, array)}" for name, array in inputs.items())
+    return f'{{"signature_name":{json.dumps(signature)},"inputs":{{{columns}}}}}'.encode()
+
+
+def examples_body(signature: str, examples: list[dict[str, list[Any]]]) -> bytes:
+    """The body of a classify or regress request; an empty signature is the default one."""
+    body: dict[str, Any] = {"signature_name": signature} if signature else {}
+    rows = [{name: [to_json(value) for value in values] for name, values in row.items()} for row in examples]
+    return json.dumps(body | {"examples": rows}).encode()
+
+
+def parse(body: bytes) -> Any:
+    """Reads JSON; bare NaN, Infinity and -Infinity are numbers.
+
+    Raises:
+        ClientError: INTERNAL, it is not JSON.
+    """
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(body)
+        except ValueError as error:
+            raise ClientError(Code.INTERNAL, f"received an answer that is not JSON: {error}") from error
+
+
+def outputs(document: Any, signature: Signature) -> dict[str, Array]:
+    """The arrays of an answer by columns: one output comes without its name."""
+    values = document["outputs"]
+    if len(signature.outputs) == 1:
+        values = {next(iter(signature.outputs)): values}
+    return {name: arrays.to_output(_plain(value), signature.outputs.get(name)) for name, value in values.items()}
+
+
+def metadata(document: Any) -> Metadata:
+    """The signatures of a metadata answer."""
+    spec = document["model_spec"]
+    definitions = document["metadata"]["signature_def"]["signature_def"]
+    signatures = {
+        name: Signature(
+            name, definition["method_name"], _tensors(definition["inputs"]), _tensors(definition["outputs"])
+        )
+        for name, definition in sorted(definitions.items())
+        if not name.startswith("__saved_model")
+    }
+    return Metadata(spec["name"], int(spec["version"]), signatures)
+
+
+def statuses(document: Any) -> list[VersionStatus]:
+    """The versions of a status answer."""
+    return [
+        VersionStatus(
+            int(entry["version"]),
+            entry["state"],
+            Code[entry["status"]["error_code"]],
+            entry["status"]["error_message"],
+        )
+        for entry in document["model_version_status"]
+    ]
+
+
+def _column(name: str, array: Array) -> str:
+    kind = array.dtype.kind
+    if kind == "O":
+        return json.dumps(to_json(array.tolist()))
+    if kind == "c":
+        raise ClientError(Code.UNIMPLEMENTED, f"input {name!r} is {array.dtype.name}, for which JSON has no form")
+    if array.dtype.name in HALVES:
+        array = array.astype(np.float32)
+    if not array.ndim or (kind == "f" and not np.isfinite(array).all()):
+        # orjson takes no scalars of NumPy, and writes null for what is no number.
+        return json.dumps(array.tolist())
+    return orjson.dumps(np.ascontiguousarray(array), option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+
+def to_json(value: Any) -> Any:
+    """A value as JSON has it: bytes as text where they are UTF-8, else as base64."""
+    if isinstance(value, dict):
+        return {name: to_json(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [to_json(entry) for entry in value]
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {B64: base64.b64encode(value).decode()}
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Values with base64 as the bytes that it stands for."""
+    if isinstance(value, list):
+        # Numbers, the most of all, are not walked one by one.
+        return [_plain(entry) for entry in value] if value and isinstance(value[0], (list, dict, str)) else value
+    return base64.b64decode(value[B64]) if isinstance(value, dict) else value
+
+
+def _tensors(infos: Mapping[str, Any]) -> dict[str, TensorSpec]:
+    return {name: _tensor(info) for name, info in sorted(infos.items())}
+
+
+def _tensor(info: Mapping[str, Any]) -> TensorSpec:
+    shape = None
+    if not info["tensor_shape"]["unknown_rank"]:
+        sizes = (int(dimension["size"]) for dimension in info["tensor_shape"]["dim"])
+        shape = tuple(None if size < 0 else size for size in sizes)
+    return TensorSpec(DTYPES.get(info["dtype"], info["dtype"]), shape)
+
 
 # Connections that are kept; more threads than that make further ones for a moment.
 POOL_SIZE = 16
@@ -64,29 +182,29 @@ class RestClient(Client):
         self._pool.clear()
 
     def _predict(self, model: Model, signature: Signature, inputs: Mapping[str, Array], call: Call) -> dict[str, Array]:
-        body = rest_json.predict_body(signature.name, inputs)
-        return rest_json.outputs(self._ask(call, model, ":predict", body), signature)
+        body = predict_body(signature.name, inputs)
+        return outputs(self._ask(call, model, ":predict", body), signature)
 
     def _classify(
         self, model: Model, signature: str, examples: list[dict[str, list[Any]]], call: Call
     ) -> list[list[tuple[str, float]]]:
-        answer = self._ask(call, model, ":classify", rest_json.examples_body(signature, examples))
+        answer = self._ask(call, model, ":classify", examples_body(signature, examples))
         return [[(label, score) for label, score in row] for row in answer["results"]]
 
     def _regress(self, model: Model, signature: str, examples: list[dict[str, list[Any]]], call: Call) -> Array:
-        answer = self._ask(call, model, ":regress", rest_json.examples_body(signature, examples))
+        answer = self._ask(call, model, ":regress", examples_body(signature, examples))
         return np.array(answer["results"], np.float32)
 
     def _status(self, model: Model, call: Call) -> list[VersionStatus]:
-        return rest_json.statuses(self._ask(call, model))
+        return statuses(self._ask(call, model))
 
     def _metadata(self, model: Model, call: Call) -> Metadata:
-        return rest_json.metadata(self._ask(call, model, "/metadata"))
+        return metadata(self._ask(call, model, "/metadata"))
 
     def _ask(self, call: Call, model: Model, what: str = "", body: bytes | None = None) -> Any:
-        headers = {REQUEST_ID: call.request_id, "content-type": "application/json"}
+        headers = {REQUEST_ID_HEADER: call.request_id, "content-type": "application/json"}
         if self._connection.token is not None:
-            headers[AUTHORIZATION] = f"Bearer {self._connection.token}"
+            headers[AUTHORIZATION_HEADER] = f"{BEARER}{self._connection.token}"
         with _translated(self._url, call):
             response = self._pool.request(
                 "GET" if body is None else "POST",
@@ -101,7 +219,7 @@ class RestClient(Client):
             data = _read(response, call)
         if response.status != 200:
             raise _refusal(response, data, call)
-        return rest_json.parse(data)
+        return parse(data)
 
 
 def path(model: Model) -> str:
@@ -158,7 +276,7 @@ def _refusal(response: urllib3.HTTPResponse, data: bytes, call: Call) -> ClientE
     return ClientError(
         CODES.get(response.status, Code.UNKNOWN),
         _message(response.status, data),
-        response.headers.get(REQUEST_ID, call.request_id),
+        response.headers.get(REQUEST_ID_HEADER, call.request_id),
         retry_after=_seconds(response.headers.get(RETRY_AFTER)),
         retryable=response.status in RETRYABLE,
     )
@@ -166,7 +284,7 @@ def _refusal(response: urllib3.HTTPResponse, data: bytes, call: Call) -> ClientE
 
 def _message(status: int, data: bytes) -> str:
     try:
-        return str(rest_json.parse(data)["error"])
+        return str(parse(data)["error"])
     except (ClientError, KeyError, TypeError):
         # Not the server's own words: a proxy's page, or nothing.
         return f"HTTP status {status}: {data.decode(errors='replace')[:LONGEST_TEXT].strip()}"

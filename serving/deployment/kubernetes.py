@@ -1,12 +1,185 @@
-"""The objects that run TensorFlow Serving in Kubernetes 1.27 and later."""
+"""The objects that run TensorFlow Serving in Kubernetes 1.27 and later, and a KServe InferenceService."""
 
 from __future__ import annotations
 
+import hashlib
+import math
 from typing import Any
 
-from serving.deployment import configs, pod
-from serving.deployment.configs import GRPC_PORT, REST_PORT
-from serving.deployment.settings import Deployment
+from serving.deployment import docker
+from serving.deployment.docker import GRPC_PORT, HEALTH_SERVICE, METRICS_PATH, PROGRAM, REST_PORT, USER
+from serving.deployment.target import Deployment
+
+# What is left for the server to end once it has answered what it had taken.
+STOP_SECONDS = 5
+STARTUP_PERIOD_SECONDS = 2
+
+
+def pod_template(deployment: Deployment, labels: dict[str, str]) -> dict[str, Any]:
+    """The Deployment's pod template."""
+    texts = docker.config_files(deployment, deployment.served_from)
+    digest = hashlib.sha256("\0".join(f"{name}\0{text}" for name, text in texts.items()).encode()).hexdigest()
+    annotations = {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": str(REST_PORT),
+        "prometheus.io/path": METRICS_PATH,
+        # New settings are new pods: TensorFlow Serving reads the files once.
+        "checksum/config": digest,
+    }
+    return {"metadata": {"labels": labels, "annotations": annotations}, "spec": _spec(deployment, labels)}
+
+
+def container_security() -> dict[str, Any]:
+    """What the container may do: nothing that serving does not need."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def container_resources(deployment: Deployment) -> dict[str, Any]:
+    """As much promised as allowed: latency does not depend on neighbours, nor is the server killed for their memory."""
+    resources = deployment.settings.resources
+    whole = float(resources.cpu).is_integer()
+    cpu = str(int(resources.cpu)) if whole else f"{round(resources.cpu * 1000)}m"
+    amounts = {"cpu": cpu, "memory": resources.memory}
+    return {"requests": dict(amounts), "limits": dict(amounts)}
+
+
+def _spec(deployment: Deployment, labels: dict[str, str]) -> dict[str, Any]:
+    volumes: list[dict[str, Any]] = [
+        {"name": "config", "configMap": {"name": deployment.resource_name}},
+        {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
+    ]
+    if deployment.is_mounted:
+        claim = {"claimName": deployment.store.host, "readOnly": True}
+        volumes.append({"name": "models", "persistentVolumeClaim": claim})
+    return {
+        "serviceAccountName": deployment.resource_name,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": deployment.settings.drain_seconds + STOP_SECONDS,
+        "topologySpreadConstraints": [
+            _spread("topology.kubernetes.io/zone", labels),
+            _spread("kubernetes.io/hostname", labels),
+        ],
+        "containers": [_container(deployment)],
+        "volumes": volumes,
+    }
+
+
+def _container(deployment: Deployment) -> dict[str, Any]:
+    return {
+        "name": "tensorflow-serving",
+        "image": deployment.settings.image,
+        "command": [PROGRAM],
+        "args": docker.flags(deployment, deployment.served_from),
+        "ports": [{"name": "grpc", "containerPort": GRPC_PORT}, {"name": "rest", "containerPort": REST_PORT}],
+        **_probes(deployment),
+        # A server that shall stop goes on answering while the cluster learns to send it no more.
+        "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(deployment.settings.drain_seconds)]}}},
+        "resources": container_resources(deployment),
+        "securityContext": container_security(),
+        "volumeMounts": _mounts(deployment),
+    }
+
+
+def _probes(deployment: Deployment) -> dict[str, Any]:
+    """Started: the ports are open, which they are once the first version is loaded. Ready: a version serves."""
+    # Kubernetes takes no port's name in a gRPC probe.
+    health = {"port": GRPC_PORT, "service": HEALTH_SERVICE}
+    return {
+        "startupProbe": {
+            "grpc": dict(health),
+            "periodSeconds": STARTUP_PERIOD_SECONDS,
+            "timeoutSeconds": STARTUP_PERIOD_SECONDS,
+            "failureThreshold": math.ceil(deployment.settings.startup_seconds / STARTUP_PERIOD_SECONDS),
+        },
+        "readinessProbe": {
+            "httpGet": {"path": deployment.readiness_path, "port": "rest"},
+            "periodSeconds": 5,
+            "timeoutSeconds": 2,
+            "failureThreshold": 2,
+        },
+        "livenessProbe": {"grpc": dict(health), "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 3},
+    }
+
+
+def _mounts(deployment: Deployment) -> list[dict[str, Any]]:
+    mounts: list[dict[str, Any]] = [
+        {"name": "config", "mountPath": docker.FOLDER, "readOnly": True},
+        {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 (the container's own)
+    ]
+    if deployment.is_mounted:
+        folder = deployment.store.folder(deployment.name)
+        mounts.append({"name": "models", "mountPath": deployment.folder, "subPath": folder, "readOnly": True})
+    return mounts
+
+
+def _spread(over: str, labels: dict[str, str]) -> dict[str, Any]:
+    return {
+        "maxSkew": 1,
+        "topologyKey": over,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": labels},
+    }
+
+
+# As in KServe's runtime kserve-tensorflow-serving, whose container these are.
+KSERVE_REST_PORT = 8080
+KSERVE_MODELS_FOLDER = "/mnt/models"
+
+
+def inference_service(deployment: Deployment) -> dict[str, Any]:
+    """The InferenceService; splitting traffic takes Knative, so it asks for that."""
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {
+            "name": deployment.resource_name,
+            "annotations": {"serving.kserve.io/deploymentMode": "Serverless"},
+        },
+        "spec": {"predictor": _predictor(deployment)},
+    }
+
+
+def _predictor(deployment: Deployment) -> dict[str, Any]:
+    predictor: dict[str, Any] = {
+        "minReplicas": deployment.settings.replicas.min,
+        "maxReplicas": deployment.settings.replicas.max,
+        "model": _model(deployment),
+    }
+    version = deployment.settings.kserve.version
+    if version is not None:
+        # Each version is a revision of its own: a server that starts later serves the same as its neighbours.
+        uri = deployment.store.uri(deployment.name, str(version))
+        predictor["storageUris"] = [{"uri": uri, "mountPath": f"{KSERVE_MODELS_FOLDER}/{version}"}]
+    if deployment.settings.kserve.canary_percent is not None:
+        predictor["canaryTrafficPercent"] = deployment.settings.kserve.canary_percent
+    return predictor
+
+
+def _model(deployment: Deployment) -> dict[str, Any]:
+    model = {
+        "modelFormat": {"name": "tensorflow", "version": "2"},
+        "protocolVersion": "v1",
+        "image": deployment.settings.image,
+        # The runtime names the model after the InferenceService.
+        "readinessProbe": {
+            "httpGet": {"path": f"/v1/models/{deployment.resource_name}/metadata", "port": KSERVE_REST_PORT}
+        },
+        "resources": container_resources(deployment),
+        "securityContext": container_security(),
+    }
+    if deployment.settings.kserve.version is None:
+        model["storageUri"] = deployment.store.uri(deployment.name)
+    return model
+
 
 Manifest = dict[str, Any]
 
@@ -18,7 +191,7 @@ def manifests(deployment: Deployment) -> list[Manifest]:
     """All objects, in the order in which they need each other."""
     return [
         _object(deployment, "v1", "ServiceAccount", automountServiceAccountToken=False),
-        _object(deployment, "v1", "ConfigMap", data=configs.config_files(deployment, deployment.served_from)),
+        _object(deployment, "v1", "ConfigMap", data=docker.config_files(deployment, deployment.served_from)),
         _object(deployment, "apps/v1", "Deployment", spec=_deployment(deployment)),
         _object(deployment, "v1", "Service", spec=_service(deployment)),
         # gRPC keeps one connection: a client that shall use every server asks this name for all of them.
@@ -47,8 +220,8 @@ def _deployment(deployment: Deployment) -> dict[str, Any]:
     return {
         "selector": {"matchLabels": _selector(deployment)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-        "progressDeadlineSeconds": deployment.startup_seconds + 300,
-        "template": pod.template(deployment, _selector(deployment)),
+        "progressDeadlineSeconds": deployment.settings.startup_seconds + 300,
+        "template": pod_template(deployment, _selector(deployment)),
     }
 
 
@@ -63,7 +236,7 @@ def _service(deployment: Deployment) -> dict[str, Any]:
 
 
 def _autoscaler(deployment: Deployment) -> dict[str, Any]:
-    replicas = deployment.replicas
+    replicas = deployment.settings.replicas
     target = {"type": "Utilization", "averageUtilization": replicas.cpu_percent}
     return {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment.resource_name},
@@ -85,7 +258,7 @@ def _disruption_budget(deployment: Deployment) -> dict[str, Any]:
 
 def _network_policy(deployment: Deployment) -> dict[str, Any]:
     clients: list[dict[str, Any]] = [{"podSelector": {}}]
-    for namespace in deployment.client_namespaces:
+    for namespace in deployment.settings.client_namespaces:
         clients.append({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}})
     return {
         "podSelector": {"matchLabels": _selector(deployment)},

@@ -16,9 +16,9 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx.types import artifact_utils, standard_artifacts
 
 from components import data_gate
-from components.errors import AnomalyError
-from components.examples import split_files
+from components.artifacts import split_files
 from components.statistics_gen import decode
+from contracts.errors import AnomalyError
 
 SCHEMA = """
 feature { name: "company" type: BYTES domain: "companies" presence { min_count: 1 } }
@@ -128,7 +128,7 @@ def gate(artifact: Callable[..., Any], examples: Callable[..., Any]) -> Gate:
         Path(curated.uri, "schema.pbtxt").write_text(SCHEMA)
         verdict = artifact(data_gate.GateVerdict)
         inputs = {"anomalies": [anomalies], "examples": [raw], "schema": [curated]}
-        data_gate.Executor().Do(inputs, {"verdict": [verdict]}, {"on_anomaly": on_anomaly})
+        data_gate.DataGate.EXECUTOR_SPEC.executor_class().Do(inputs, {"verdict": [verdict]}, {"on_anomaly": on_anomaly})
         return verdict
 
     return run

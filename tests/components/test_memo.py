@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from components import memo as memo_module
-from components.example_gen.digests import content_digests
-from components.memo import FileMemo
+from components.memo import FileMemo, content_digests
 
 LONG_AGO = (10**9, 10**9)
 
@@ -39,8 +38,8 @@ def test_a_digest_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
 
 def test_many_files_read_and_write_the_memo_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Path] = []
-    read = memo_module._read
-    monkeypatch.setattr(memo_module, "_read", lambda path, origin: (reads.append(path), read(path, origin))[1])
+    read = memo_module._read_memo
+    monkeypatch.setattr(memo_module, "_read_memo", lambda path, origin: (reads.append(path), read(path, origin))[1])
     files = [settled(tmp_path / f"{number:02}.csv", str(number)) for number in range(20)]
     memo = tmp_path / "memo.json"
     first = content_digests(files[:10], memo)

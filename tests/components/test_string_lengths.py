@@ -7,7 +7,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from components.string_lengths import StringLengths, bins
+from components.statistics_gen import StringLengths, length_bins
 
 TEXTS, INTS = pa.large_list(pa.large_binary()), pa.large_list(pa.int64())
 
@@ -29,7 +29,7 @@ def buckets(*batches: pa.Array) -> list[tuple[float, float, float]]:
     ],
 )
 def test_bins_are_equally_wide(counts: dict[int, int], expected: list[tuple[int, int, int]]) -> None:
-    assert bins(Counter(counts)) == expected
+    assert length_bins(Counter(counts)) == expected
 
 
 def test_batches_add_up() -> None:

@@ -16,7 +16,7 @@ from tfx.types import standard_artifacts
 from tiny_artifacts import Tiny, execute
 
 from components import transform
-from components.errors import SettingsError
+from contracts.errors import SettingsError
 
 TWO_SPLITS = ("train", "eval")
 

@@ -13,7 +13,7 @@ import tiny_recipe
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils, standard_artifacts
 
-from components.examples import split_files
+from components.artifacts import split_files
 
 Row = dict[str, Any]
 Artifacts = dict[str, list[Any]]

@@ -16,7 +16,7 @@ from typing import Any
 from metadata.store import NodeRun, Store
 
 SOURCE = Path(__file__).resolve().parents[2]
-COPIED = ("components", "environments", "metadata", "pipeline", "recipes", "schemas", "serving")
+COPIED = ("components", "contracts", "environments", "metadata", "pipeline", "recipes", "schemas", "serving", "ui")
 TIME_LIMIT_SECONDS = 600
 
 

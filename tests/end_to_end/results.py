@@ -8,8 +8,7 @@ from pathlib import Path
 
 from metadata.queries import Queries
 from metadata.store import Store
-from pipeline import environment as environments
-from pipeline import stores
+from pipeline.run.workplace import Workplace
 
 SAME = {
     "ExampleGen": "examples",
@@ -22,7 +21,7 @@ and of the model and its evaluation the numbers are compared."""
 
 def opened(environment: Path) -> Queries:
     """The metadata store of an environment's file, in which there is something."""
-    store = stores.opened(environments.load(str(environment)))
+    store = Workplace.load(str(environment)).open_store()
     assert store is not None
     return store
 

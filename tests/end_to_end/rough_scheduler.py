@@ -15,7 +15,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pipeline import nodes, recipe, warm
+from pipeline.plan import nodes, recipe
+from pipeline.run import warm
 
 KILLS = 12
 MOST_ATTEMPTS = 25
@@ -34,7 +35,7 @@ class Scheduler:
     def __init__(self, environment: str, seed: int) -> None:
         self._environment = environment
         self._chance = random.Random(seed)  # noqa: S311 - no secret
-        self._order = nodes.of(recipe.load("taxi", ()))
+        self._order = nodes.names(recipe.load("taxi", ()))
         self._kills_left = KILLS
         self._nodes_left = len(STEPS) * len(self._order)
         self._lock = threading.Lock()

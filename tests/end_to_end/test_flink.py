@@ -81,7 +81,7 @@ def outputs(project: Project) -> dict[str, str]:
 
 def test_on_flink_a_pipeline_makes_what_it_makes_in_memory(project: Project, cluster: Ports) -> None:
     # Four files a split, as of four times 64 MB, so that there is something to share.
-    project.edit("components/example_gen/sources.py", "SHARD_BYTES = 64 << 20", "SHARD_BYTES = 512 << 10")
+    project.edit("components/example_gen/contract.py", "SHARD_BYTES = 64 << 20", "SHARD_BYTES = 512 << 10")
     project.edit("components/example_gen/blocks.py", "BLOCK_BYTES = 4 << 20", "BLOCK_BYTES = 128 << 10")
     environment = write_environment(project, cluster)
 

@@ -57,6 +57,8 @@ def test_digits_then_a_folder_of_ones_own(project: Project) -> None:
     assert "Evaluation on 573 rows" in finished.output
     assert any(line.startswith("class=9") for line in finished.output.splitlines())
 
+    _the_recipes_own_node(project, finished.output)
+
     insights = project.insights("cifar10")
     assert (insights["task"], insights["rows_kept"]) == ("multiclass", 573)
     assert insights["classes"] == [str(digit) for digit in range(10)]
@@ -72,6 +74,17 @@ def test_digits_then_a_folder_of_ones_own(project: Project) -> None:
     assert (answers["class_ids"] == digits.target[:100]).mean() > 0.8
 
     _a_folder_of_ones_own(project)
+
+
+def _the_recipes_own_node(project: Project, output: str) -> None:
+    """SampleImages of components.py: run, explained, and what it has drawn in the report."""
+    assert ["SampleImages", "done"] in [line.split()[:2] for line in output.splitlines()]
+    why = project.millrace("why", "SampleImages", "--recipe", "cifar10")
+    assert why.output == "SampleImages ran because it had never run to its end before.\n"
+    [report] = (project.folder / "artifacts" / "logs").glob("cifar10-*/report.html")
+    text = report.read_text(encoding="utf-8")
+    assert '<img src="data:image/svg+xml;base64,' in text
+    assert 'alt="images of each class (SampleImages)"' in text
 
 
 def _a_folder_of_ones_own(project: Project) -> None:

@@ -9,7 +9,7 @@ import pytest
 from copied_project import Finished, Project
 from results import digests, metrics, opened, transformed
 
-from pipeline import nodes
+from pipeline.plan import nodes
 
 SETTINGS = ("--set", "trainer.train_steps=100")
 

@@ -16,8 +16,8 @@ from copied_project import TIME_LIMIT_SECONDS, Project
 from results import digests, metrics, opened, transformed
 
 from metadata.connection import BUSY
-from pipeline import environment as environments
-from pipeline import nodes, stores
+from pipeline.plan import nodes
+from pipeline.run.workplace import LOST, Workplace
 
 SCHEDULER = Path(__file__).with_name("rough_scheduler.py")
 SECONDS_AWAY = 3
@@ -30,8 +30,8 @@ def wait_for(node: str, environment: Path, process: subprocess.Popen[str]) -> No
     while time.monotonic() < deadline and process.poll() is None:
         run = None
         # While its tables are being made, too.
-        with suppress(*BUSY, *stores.LOST):
-            store = stores.opened(environments.load(str(environment)))
+        with suppress(*BUSY, *LOST):
+            store = Workplace.load(str(environment)).open_store()
             run = store.run("one") if store else None
         if run and node in {record.node for record in run.nodes if record.state == "RUNNING"}:
             return

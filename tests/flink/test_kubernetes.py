@@ -12,8 +12,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from pipeline import beam
-from pipeline.environment import Environment
+from pipeline.plan import beam
+from pipeline.plan.environment import Environment
 
 PROJECT = Path(__file__).resolve().parents[2]
 VERSION = "1.29"
@@ -55,7 +55,7 @@ def test_the_documented_environment_reaches_it(objects: dict[str, Any]) -> None:
     text = (PROJECT / "docs" / "flink.md").read_text()
     settings = yaml.safe_load(text.split("```yaml\n# environments/cluster.yaml\n")[1].split("```")[0])
     chosen = Environment.model_validate(settings).beam
-    options = dict(option.removeprefix("--").split("=", 1) for option in beam.options(chosen))
+    options = dict(option.removeprefix("--").split("=", 1) for option in beam.pipeline_options(chosen))
     service, spec = objects["Service"], objects["FlinkDeployment"]["spec"]
     ports = {port["name"]: port["port"] for port in service["spec"]["ports"]}
     assert options["job_endpoint"] == f"{service['metadata']['name']}:{ports['jobs']}"

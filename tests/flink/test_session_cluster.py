@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from components.errors import MillraceError
-from flink import cluster, jars, sizes
-from flink.cluster import Cluster, Ports
-from flink.processes import Process
+from contracts.errors import MillraceError
+from flink import cluster, commands
+from flink.cluster import Cluster, Ports, Process
 
 
 def executable(folder: Path, name: str, text: str) -> None:
@@ -22,9 +21,9 @@ def executable(folder: Path, name: str, text: str) -> None:
 
 
 def test_sizes_grow_with_the_machine_within_bounds() -> None:
-    assert sizes.sizes(4096) == sizes.Sizes(384, 256, 384, 256, 256)
-    assert sizes.sizes(24 * 1024) == sizes.Sizes(768, 512, 1536, 1536, 512)
-    assert sizes.sizes(1024 * 1024) == sizes.Sizes(1024, 1024, 4096, 4096, 512)
+    assert commands.process_sizes(4096) == commands.Sizes(384, 256, 384, 256, 256)
+    assert commands.process_sizes(24 * 1024) == commands.Sizes(768, 512, 1536, 1536, 512)
+    assert commands.process_sizes(1024 * 1024) == commands.Sizes(1024, 1024, 4096, 4096, 512)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ def test_a_java_that_will_not_do(
         executable(tmp_path, "java", says)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MillraceError, match=message) as caught:
-        jars.java()
+        commands.find_java()
     assert caught.value.fix is not None
     assert "openjdk-17" in caught.value.fix
 
@@ -52,10 +51,10 @@ def test_jars_are_brought_once_and_again_when_the_pom_changes(tmp_path: Path, mo
     log, pom, folder = tmp_path / "calls", tmp_path / "pom.xml", tmp_path / "jars"
     executable(tmp_path, "mvn", f'echo "$@" >> {log}; /bin/mkdir -p {folder}')
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(jars, "POM", pom)
+    monkeypatch.setattr(commands, "POM", pom)
     for content, calls in (("one", 1), ("one", 1), ("two", 2)):
         pom.write_text(content)
-        jars.fetch(folder)
+        commands.fetch_jars(folder)
         assert len(log.read_text().splitlines()) == calls
     assert f"-DoutputDirectory={folder}" in log.read_text()
 
@@ -63,10 +62,10 @@ def test_jars_are_brought_once_and_again_when_the_pom_changes(tmp_path: Path, mo
 def test_what_maven_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MillraceError, match="there is no mvn in the PATH"):
-        jars.fetch(tmp_path / "jars")
+        commands.fetch_jars(tmp_path / "jars")
     executable(tmp_path, "mvn", "echo '[ERROR] no route to host'; exit 1")
     with pytest.raises(MillraceError, match="no route to host") as caught:
-        jars.fetch(tmp_path / "jars")
+        commands.fetch_jars(tmp_path / "jars")
     assert caught.value.fix is not None
     assert "mirror" in caught.value.fix
     assert not (tmp_path / "jars").exists()
@@ -79,8 +78,8 @@ def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     executable(folder, "java", 'case "$1" in -version) echo \'version "17.0.1"\' >&2;; *) echo "no space left";; esac')
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    monkeypatch.setattr(jars, "fetch", lambda _folder: None)
-    monkeypatch.setattr(cluster, "memory", lambda: 8192)
+    monkeypatch.setattr(commands, "fetch_jars", lambda _folder: None)
+    monkeypatch.setattr(cluster, "machine_megabytes", lambda: 8192)
     return folder
 
 
@@ -114,7 +113,7 @@ def test_a_process_that_died_shows_its_last_lines(tmp_path: Path, fake_java: Pat
 
 
 def test_too_little_memory_is_told(tmp_path: Path, fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "memory", lambda: 2048)
+    monkeypatch.setattr(cluster, "machine_megabytes", lambda: 2048)
     with pytest.raises(MillraceError, match="needs 4096 MB of memory; here are 2048 MB"):
         Cluster(tmp_path / "flink", free_ports()).start()
 

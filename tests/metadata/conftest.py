@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.environment import Environment
+from pipeline.plan.environment import Environment
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
-"""Where the files of artifacts are come by."""
+"""The files of artifacts, in folders and in stores of objects."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
 
-import pytest
-
-from metadata import files
+from metadata.files import LOCAL_FILES, Files, is_uri
 from metadata.records import ArtifactRecord
 
 
@@ -30,25 +28,20 @@ class Bucket:
         return set(uris) - {"s3://models/1"}
 
 
-@pytest.fixture(autouse=True)
-def _nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_elsewhere", {})
-
-
-def artifact(uri: str) -> ArtifactRecord:
-    return ArtifactRecord(id=1, type="Model", uri=uri, state="LIVE", properties={}, created=0)
+def artifact(uri: str, files: Files = LOCAL_FILES) -> ArtifactRecord:
+    return ArtifactRecord(id=1, type="Model", uri=uri, state="LIVE", properties={}, created=0, files=files)
 
 
 def test_folders_are_what_they_are(tmp_path: Path) -> None:
-    made = artifact(str(tmp_path))
+    made, files = artifact(str(tmp_path)), LOCAL_FILES
     assert (made.path, made.file("a/b")) == (tmp_path, tmp_path / "a" / "b")
     assert files.sizes(made.uri) is None
     assert files.gone([made.uri, f"{tmp_path}/none"]) == {f"{tmp_path}/none"}
 
 
 def test_others_are_asked_for_where_they_lie(tmp_path: Path) -> None:
-    files.provide("s3", Bucket(tmp_path))
-    made = artifact("s3://models/1")
+    files = Files({"s3": Bucket(tmp_path)})
+    made = artifact("s3://models/1", files)
     assert (made.path, made.file("saved_model.pb")) == (tmp_path / "1", tmp_path / "1" / "saved_model.pb")
     assert files.sizes(made.uri) == [("saved_model.pb", 5)]
     uris = [made.uri, "s3://models/2", str(tmp_path), f"{tmp_path}/none"]
@@ -56,12 +49,12 @@ def test_others_are_asked_for_where_they_lie(tmp_path: Path) -> None:
 
 
 def test_what_nobody_holds_is_gone() -> None:
-    made = artifact("gs://models/1")
+    made, files = artifact("gs://models/1"), LOCAL_FILES
     assert not made.path.exists()
     assert files.sizes(made.uri) is None
     assert files.gone([made.uri]) == {made.uri}
 
 
 def test_a_uri_is_no_path() -> None:
-    assert files.is_elsewhere("s3://models/1")
-    assert not files.is_elsewhere("/models/1")
+    assert is_uri("s3://models/1")
+    assert not is_uri("/models/1")

@@ -14,9 +14,9 @@ import postgres
 import pytest
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
-from metadata import backslashes, connection, probe
+from metadata import connection, probe
 from metadata.queries import Queries
-from pipeline.environment import PostgresqlSettings
+from pipeline.plan.environment import PostgresqlSettings
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -109,13 +109,13 @@ def test_backslashes_are_hidden_in_every_text_of_a_message() -> None:
     event = mlmd_pb2.Event()
     event.path.steps.add().key = "a\\b"
     event.path.steps.add().index = 2
-    hidden = backslashes.hidden(event)
-    assert hidden.path.steps[0].key == f"a{backslashes.STAND_IN}b"
+    hidden = connection.hide_backslashes(event)
+    assert hidden.path.steps[0].key == f"a{connection.STAND_IN}b"
     assert event.path.steps[0].key == "a\\b"
-    backslashes.show(hidden)
+    connection.show_backslashes(hidden)
     assert hidden == event
     plain = mlmd_pb2.Artifact(uri="/plain")
-    assert backslashes.hidden(plain) is plain
+    assert connection.hide_backslashes(plain) is plain
 
 
 def test_a_lost_connection_is_opened_anew(postgres_server: postgres.Server, database: PostgresqlSettings) -> None:
@@ -164,7 +164,7 @@ def test_files_are_left_to_the_stock_client(tmp_path: Path, monkeypatch: pytest.
 
 def test_connecting_writes_nothing_to_the_terminal(database: PostgresqlSettings) -> None:
     script = (
-        "import pipeline.stores, sys\nfrom metadata import connection\n"
+        "import pipeline.run.workplace, sys\nfrom metadata import connection\n"
         f"connection.connect(connection.postgresql({database.host!r}, {database.port}, {database.database!r}, "
         f"{database.user!r}, {postgres.PASSWORD!r}))\n"
     )

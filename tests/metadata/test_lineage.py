@@ -6,8 +6,8 @@ import pytest
 from store_builder import StoreBuilder
 
 from metadata import lineage
-from pipeline import stores
-from pipeline.environment import Environment
+from pipeline.plan.environment import Environment
+from pipeline.run.workplace import Workplace
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def chain(builder: StoreBuilder) -> dict[str, int]:
 def traced(
     places: Environment, artifact: int, direction: lineage.Direction = "up", limit: int = 500
 ) -> lineage.Lineage:
-    store = stores.opened(places)
+    store = Workplace(places).open_store()
     assert store is not None
     found = lineage.trace(store, artifact, direction, limit)
     assert found is not None
@@ -68,6 +68,6 @@ def test_an_artifact_that_nothing_made_is_its_own_lineage(places: Environment, b
 
 
 def test_no_lineage_of_what_is_not_there(places: Environment, builder: StoreBuilder) -> None:
-    store = stores.opened(places)
+    store = Workplace(places).open_store()
     assert store is not None
     assert lineage.trace(store, 7) is None

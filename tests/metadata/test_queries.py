@@ -16,14 +16,14 @@ from benchmarks import inspect_store
 from metadata import connection as connections
 from metadata.queries import Queries
 from metadata.records import Place
-from pipeline import stores
-from pipeline.environment import Environment
+from pipeline.plan.environment import Environment
+from pipeline.run.workplace import Workplace
 
 Connection = mlmd_pb2.ConnectionConfig
 
 
 def opened(where: Connection | Environment) -> Queries:
-    store = Queries.open(stores.connection(where) if isinstance(where, Environment) else where)
+    store = Queries.open(Workplace(where).connection if isinstance(where, Environment) else where)
     assert store is not None
     return store
 
@@ -154,7 +154,7 @@ def test_a_retried_node_counts_with_its_last_execution(places: Environment, buil
 
 def test_runs_of_a_pipeline_alone(places: Environment, builder: StoreBuilder) -> None:
     builder.run("ours")
-    StoreBuilder(stores.connection(places), places.pipeline_root, "other").run("theirs")
+    StoreBuilder(Workplace(places).connection, places.pipeline_root, "other").run("theirs")
     store = opened(places)
     assert [run.id for run in store.runs("small")] == ["ours"]
     assert [run.id for run in store.runs()] == ["theirs", "ours"]

@@ -64,9 +64,9 @@ def opened(connection: Connection) -> Queries:
 
 def found(store: Queries, kind: str | None, pipeline: str | None) -> list[RunRecord]:
     """All pages, one after the other."""
-    runs, before = searching.runs(store, kind, pipeline)
+    runs, before = searching.find_runs(store, kind, pipeline)
     while before is not None:
-        page, before = searching.runs(store, kind, pipeline, before)
+        page, before = searching.find_runs(store, kind, pipeline, before)
         runs += page
     return runs
 
@@ -79,7 +79,7 @@ def test_they_are_those_of_all_runs_that_are_in_the_state(
     store = opened(varied)
     expected = [run for run in store.runs(pipeline, limit=COUNT) if run.state in searching.KINDS[kind]]
     assert len(expected) > 1
-    assert searching.runs(store, kind, pipeline) == (expected[:PAGE], None)
+    assert searching.find_runs(store, kind, pipeline) == (expected[:PAGE], None)
     monkeypatch.setattr(searching, "PAGE", 2)
     monkeypatch.setattr(searching, "SEARCHED_AT_ONCE", 9)
     monkeypatch.setattr(searching, "MOST_SEARCHED", 18)
@@ -92,7 +92,7 @@ def test_where_many_are_read_and_few_fit_it_goes_on_at_the_next_page(
     monkeypatch.setattr(searching, "PAGE", 1)
     monkeypatch.setattr(searching, "MOST_READ", 1)
     store = opened(varied)
-    first, before = searching.runs(store, "done")
+    first, before = searching.find_runs(store, "done")
     assert (first, before) == (store.runs(limit=1), store.runs(limit=2)[-1].number)
     assert found(store, "done", None) == [run for run in store.runs(limit=COUNT) if run.state == "COMPLETE"]
 
@@ -110,7 +110,7 @@ def test_it_ends_after_so_many_runs_and_says_where_to_go_on(
     monkeypatch.setattr(searching, "SEARCHED_AT_ONCE", 3)
     monkeypatch.setattr(searching, "MOST_SEARCHED", 6)
     store = opened(varied)
-    runs, before = searching.runs(store, "failed", None)
+    runs, before = searching.find_runs(store, "failed", None)
     sixth = store.runs(limit=6)[-1]
     assert before == sixth.number
     assert [run.number for run in runs] == [r.number for r in store.runs(limit=6) if r.state == "FAILED"]
@@ -131,6 +131,6 @@ def test_runs_that_cannot_fit_are_not_read(varied: Connection, monkeypatch: pyte
         return whole(self, contexts)
 
     monkeypatch.setattr(Queries, "read", reading)
-    searching.runs(opened(varied), "failed")
+    searching.find_runs(opened(varied), "failed")
     assert set(read) == failed
     assert 2 < len(read) < COUNT / 2

@@ -9,12 +9,12 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from store_builder import StoreBuilder
 
 from metadata.store import NodeRun, Store
-from pipeline import stores
-from pipeline.environment import Environment
+from pipeline.plan.environment import Environment
+from pipeline.run.workplace import Workplace
 
 
 def opened(places: Environment) -> Store:
-    store = Store.open(stores.connection(places))
+    store = Store.open(Workplace(places).connection)
     assert store is not None
     return store
 
@@ -38,7 +38,7 @@ def test_an_empty_store_answers_with_nothing(places: Environment, builder: Store
 def test_runs_are_those_of_the_pipeline_newest_first(places: Environment, builder: StoreBuilder) -> None:
     builder.run("b-first")
     builder.run("a-second")
-    StoreBuilder(stores.connection(places), places.pipeline_root, "other").run("foreign")
+    StoreBuilder(Workplace(places).connection, places.pipeline_root, "other").run("foreign")
     assert opened(places).run_ids("small") == ["a-second", "b-first"]
 
 
@@ -58,7 +58,7 @@ def test_node_runs_are_those_of_the_run_by_node(places: Environment, builder: St
 
 
 def test_pipelines_whose_names_begin_alike_are_kept_apart(places: Environment, builder: StoreBuilder) -> None:
-    longer = StoreBuilder(stores.connection(places), places.pipeline_root, "smaller")
+    longer = StoreBuilder(Workplace(places).connection, places.pipeline_root, "smaller")
     longer.run("one")
     longer.node("Trainer")
     assert opened(places).history("small", "Trainer") == []

@@ -11,9 +11,14 @@ import yaml
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from pipeline import cli, local, nodes, progress, recipe, worker
-from pipeline.environment import Environment
-from pipeline.recipe import Recipe
+from pipeline import cli
+from pipeline.plan import nodes, recipe
+from pipeline.plan.environment import Environment
+from pipeline.plan.recipe import Recipe
+from pipeline.run import local, progress
+from pipeline.run.context import RunContext
+from pipeline.run.folder import Request
+from pipeline.run.workplace import Workplace
 
 RunSmall = Callable[..., local.Run]
 Millrace = Callable[..., Result]
@@ -32,8 +37,8 @@ def run_small(small: Recipe, places: Environment) -> RunSmall:
     def run(**changes: object) -> local.Run:
         whole = {"recipe": "small", "overrides": (), "environment": "local", "run_id": "small-1", "span": None}
         view = progress.View(Console(file=io.StringIO()), "small", nodes.NODES)
-        request = worker.Request.model_validate(whole | changes)
-        return local.run(small, places, request, small.find_inputs(), view)
+        request = Request.model_validate(whole | changes)
+        return local.run(RunContext(small, Workplace(places), small.find_inputs(), request), view)
 
     return run
 
@@ -43,9 +48,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the runs for which a worker would have been started; none is."""
     seen: list[str] = []
 
-    def start(_recipe: Recipe, _places: Environment, request: worker.Request, _view: progress.View) -> local.Run:
-        seen.append(request.run_id)
-        return local.Run(request.run_id, {}, new=True)
+    def start(context: RunContext, _view: progress.View) -> local.Run:
+        seen.append(context.run_id)
+        return local.Run(context.run_id, {}, new=True)
 
     monkeypatch.setattr(local, "_start_and_watch", start)
     return seen

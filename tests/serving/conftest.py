@@ -10,7 +10,7 @@ import pytest
 import tiny_models
 from manager_scene import PATIENCE, Clock, FakeLoads, Scene
 
-from serving.servable import Servable, load
+from serving.models.servable import Servable, load
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from serving.errors import Code, ServingError
-from serving.manager import Manager, ModelRequest
-from serving.model_config import to_proto
+from serving.models.configuration import models_to_proto
+from serving.models.manager import Manager, ModelRequest
 from serving.settings import ModelConfig, ServerSettings
 
 PATIENCE = 20.0
@@ -95,7 +95,7 @@ class Scene:
         options = {"model_base_path": self.base / "m", "model_name": "m", "file_system_poll_wait_seconds": 0}
         if configs:
             file = self.base / "models.config"
-            file.write_text(str(to_proto(configs)))
+            file.write_text(str(models_to_proto(configs)))
             options = {"model_config_file": file, "file_system_poll_wait_seconds": 0}
         manager = Manager(ServerSettings(**{**options, **settings}), self.loads, self.clock)
         self.managers.append(manager)

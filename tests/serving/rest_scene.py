@@ -11,11 +11,11 @@ from typing import Any
 
 import server_helpers
 
-from serving.manager import Manager
-from serving.metrics import Metrics
-from serving.proto_handlers import ProtoHandlers
-from serving.rest import RestServer
-from serving.rest_api import RestApi
+from serving.dataplane import DataPlane
+from serving.models.manager import Manager
+from serving.monitoring import Metrics
+from serving.rest.api import RestApi
+from serving.rest.http_port import RestServer
 
 MODEL = "/v1/models/arithmetic"
 PREDICT = f"{MODEL}:predict"
@@ -67,7 +67,7 @@ def started(base_path: Path, token: str | None = None, **settings: Any) -> Itera
     given = server_helpers.settings(base_path, **({"max_request_bytes": 1 << 16} | settings))
     manager, metrics = Manager(given), Metrics()
     manager.start()
-    api = RestApi(manager, ProtoHandlers(manager, metrics, given.max_request_bytes), metrics)
+    api = RestApi(DataPlane(manager, metrics))
     server = RestServer(given, api, metrics, manager.ready, token, PAGE)
     yield Rest(server.start(), metrics)
     server.stop()

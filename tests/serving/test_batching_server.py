@@ -83,7 +83,7 @@ def test_as_many_requests_as_a_batch_has_rows_wait_for_each_other_over_both_port
 def test_a_client_does_not_wait_beyond_its_deadline_for_a_batch(base_path: Path, tmp_path: Path) -> None:
     parameters = tmp_path / "batching.config"
     parameters.write_text("max_batch_size { value: 2 } batch_timeout_micros { value: 1000000000 }")
-    with running(base_path, parameters, rest_api_timeout_in_ms=100) as server:
+    with running(base_path, parameters, rest_api_timeout_in_ms=500) as server:
         status, answer = over_rest(server, 1)
         # The batch is full now, and the first request's thread free again.
         assert over_rest(server, 2) == (200, {"predictions": [{"rows": 2, "sum": 20.0}]})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 from typing import Any
 
@@ -21,7 +20,7 @@ from serving.deployment import Deployment
 from serving.protos import BatchingParameters, MonitoringConfig
 from serving.settings import ServerSettings
 
-S3 = dataclasses.replace(PLAIN, store=deployment.Store.parse("s3://bucket"))
+S3 = deployments.changed(PLAIN, model_store="s3://bucket")
 VARIANTS = pytest.mark.parametrize("chosen", [PLAIN, WHOLE], ids=["plain", "whole"])
 
 
@@ -198,7 +197,7 @@ def test_the_dockerfile_starts_what_compose_starts(chosen: Deployment) -> None:
     found = deployments.instructions(deployments.texts(chosen)["Dockerfile"])
     assert [name for name, _ in found] == ["FROM", "COPY", "COPY", "USER", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT"]
     service = deployments.compose_service(chosen)
-    assert dict(found)["FROM"] == service["image"] == chosen.image
+    assert dict(found)["FROM"] == service["image"] == chosen.settings.image
     assert dict(found)["USER"] == service["user"] == "1000:1000"
     assert json.loads(dict(found)["ENTRYPOINT"]) == [*service["entrypoint"], *service["command"]]
     check = json.loads(dict(found)["HEALTHCHECK"].split("CMD ", 1)[1])
@@ -263,9 +262,9 @@ def test_new_settings_are_new_pods() -> None:
         annotations = deployments.objects(chosen)["Deployment"]["spec"]["template"]["metadata"]["annotations"]
         return str(annotations["checksum/config"])
 
-    relabelled = dataclasses.replace(WHOLE, versions=deployment.Versions(specific=(3, 4), labels={"stable": 4}))
+    relabelled = deployments.changed(WHOLE, versions={"specific": [3, 4], "labels": {"stable": 4}})
     assert digest(WHOLE) != digest(relabelled)
-    assert digest(WHOLE) == digest(dataclasses.replace(WHOLE, drain_seconds=1))
+    assert digest(WHOLE) == digest(deployments.changed(WHOLE, drain_seconds=1))
 
 
 def test_other_namespaces_are_let_in_by_name() -> None:

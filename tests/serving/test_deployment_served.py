@@ -16,7 +16,7 @@ from deployments import BATCHED, PLAIN
 from server_helpers import HOST, free_port
 
 from serving import deployment, protos
-from serving.deployment import configs, docker
+from serving.deployment import docker
 from serving.main import main
 from serving.server import Server
 from serving.settings import ServerSettings
@@ -30,9 +30,9 @@ def server(request: pytest.FixtureRequest, push: Callable[..., Path], tmp_path: 
     base_path = push(2, "half_plus_2").parent
     chosen = request.param
     texts = deployments.texts(chosen)
-    for name in {configs.MODELS, configs.MONITORING, configs.BATCHING} & texts.keys():
+    for name in {docker.MODELS, docker.MONITORING, docker.BATCHING} & texts.keys():
         (tmp_path / name).write_text(texts[name].replace(chosen.folder, str(base_path)))
-    words = [word.replace(configs.FOLDER, str(tmp_path)) for word in deployments.compose_service(chosen)["command"]]
+    words = [word.replace(docker.FOLDER, str(tmp_path)) for word in deployments.compose_service(chosen)["command"]]
     given = main.make_context("serve", words).params
     ports = {"port": free_port(), "rest_api_port": free_port()}
     server = Server(ServerSettings(**(given | ports)))
@@ -51,7 +51,7 @@ def health_check(server: Server, chosen: deployment.Deployment) -> int:
     """Runs compose.yaml's health check against the server's port; its exit status."""
     kind, *words = deployments.compose_service(chosen)["healthcheck"]["test"]
     assert kind == "CMD"
-    words = [word.replace("$$", "$").replace(f"/{configs.REST_PORT}", f"/{server.rest_api_port}") for word in words]
+    words = [word.replace("$$", "$").replace(f"/{docker.REST_PORT}", f"/{server.rest_api_port}") for word in words]
     return subprocess.run(words, timeout=CHECK_SECONDS, capture_output=True, check=False).returncode
 
 
@@ -60,7 +60,7 @@ def test_the_generated_configs_serve(server: Server) -> None:
     url = f"http://{HOST}:{server.rest_api_port}/v1/models/small:predict"
     with urllib.request.urlopen(url, data=body) as answer:
         assert json.load(answer) == {"predictions": [{"y": 3.0, "twice": 4.0}]}
-    status, metrics = get(server, configs.METRICS_PATH)
+    status, metrics = get(server, docker.METRICS_PATH)
     assert status == 200
     assert b':tensorflow:serving:request_count{model_name="small",status="OK"} 1' in metrics
 
@@ -83,7 +83,7 @@ def test_the_health_check_runs_in_bash_alone(server: Server) -> None:
 
 
 def test_the_health_check_fails_where_the_model_is_not_served_or_nobody_listens(server: Server) -> None:
-    other = deployment.Deployment("other", PLAIN.image, PLAIN.local_folder, PLAIN.store)
+    other = deployment.Deployment("other", PLAIN.local_folder, PLAIN.settings)
     assert health_check(server, other) != 0
-    words = [word.replace(f"/{configs.REST_PORT}", f"/{free_port()}") for word in docker.health_check(PLAIN)]
+    words = [word.replace(f"/{docker.REST_PORT}", f"/{free_port()}") for word in docker.health_check(PLAIN)]
     assert subprocess.run(words, timeout=CHECK_SECONDS, capture_output=True, check=False).returncode != 0

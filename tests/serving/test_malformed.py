@@ -9,9 +9,9 @@ from random import Random
 import pytest
 import server_helpers
 from google.protobuf.message import DecodeError
-from test_rest import Rest
+from rest_scene import Rest
 
-from benchmarks.serving import malformed_client, malformed_model, malformed_protos
+from benchmarks.serving import malformed_client, malformed_protos, models
 from benchmarks.serving.malformed import Report
 from benchmarks.serving.malformed_client import Outcome
 from benchmarks.serving.malformed_http import MODEL, PATH
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Unexpected end-group tag:Runtime
 
 
 def test_no_malformed_request_is_the_servers_fault(tmp_path: Path) -> None:
-    malformed_model.save(tmp_path / "1")
+    models.save_several(tmp_path / "1")
     chosen = server_helpers.settings(tmp_path, model_name=MODEL, rest_api_port=server_helpers.free_port())
     server, outcome = Server(chosen), Outcome()
     server.start()

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from server_helpers import HOST, free_port
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from pipeline.recipe import PROJECT_ROOT
+from pipeline.plan.project import ENGINE
 from serving import main as command
 from serving.settings import ServerSettings
 
@@ -64,7 +64,7 @@ def started(port: int, name: str, base_path: Path, *flags: str) -> subprocess.Po
     model = [f"--model_name={name}", f"--model_base_path={base_path}"]
     return subprocess.Popen(
         [sys.executable, "-m", "serving.main", f"--port={port}", *model, *flags],
-        cwd=PROJECT_ROOT,
+        cwd=ENGINE,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

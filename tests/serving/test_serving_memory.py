@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-ASK = "from serving import memory; print(memory.give_back())"
+ASK = "from serving import main; print(main.give_back_memory())"
 
 
 def made(**environment: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from serving.metrics import MAX_SERIES, Counter, Metrics, Sampler, exponential_limits, prometheus_name
+from serving.monitoring import MAX_SERIES, Counter, Histogram, Metrics, exponential_limits, prometheus_name
 
 
 def test_names_are_tensorflows_with_colons() -> None:
@@ -21,11 +21,11 @@ def test_a_counter_has_a_line_for_each_series() -> None:
     assert (counter.value(("taxi", "OK")), counter.value(("taxi", "CANCELLED")), counter.total()) == (3, 0, 4)
 
 
-def test_a_samplers_buckets_are_cumulative() -> None:
-    sampler = Sampler("/a/latency", ("model",), exponential_limits(10, 1.8, 3))
+def test_a_histograms_buckets_are_cumulative() -> None:
+    histogram = Histogram("/a/latency", ("model",), exponential_limits(10, 1.8, 3))
     for sample in (10, 11, 32, 1000.5):
-        sampler.add(("m",), sample)
-    assert sampler.lines() == [
+        histogram.add(("m",), sample)
+    assert histogram.lines() == [
         ':a:latency_bucket{model="m",le="10"} 1',
         ':a:latency_bucket{model="m",le="18"} 2',
         ':a:latency_bucket{model="m",le="32.4"} 3',

@@ -11,9 +11,10 @@ import tensorflow as tf
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from serving import samples, servable
+from serving import greeting
+from serving.models import servable
+from serving.models.warm_up import REQUESTS
 from serving.settings import ModelConfig
-from serving.warm_up import REQUESTS
 
 FEATURES = {"fare": tf.io.FixedLenFeature([], tf.float32), "company": tf.io.FixedLenFeature([], tf.string, "")}
 
@@ -56,7 +57,7 @@ def save(tmp_path: Path) -> Callable[..., ModelConfig]:
 def request(config: ModelConfig) -> dict[str, Any]:
     loaded = servable.load("taxi", 1, config.base_path / "1", warm_up=False)
     try:
-        return samples.request(loaded, config)
+        return greeting.sample_request(loaded, config)
     finally:
         loaded.close()
 

@@ -21,9 +21,9 @@ import tensorflow as tf
 from server_helpers import HOST, Authority, free_port, refusal, settings
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from serving import greeting, protos, tls
+from serving import greeting, protos, security
 from serving.errors import Code, ServingError
-from serving.servable import Servable
+from serving.models.servable import Servable
 from serving.server import Server, metrics_path
 from serving.settings import ModelConfig, ServerSettings
 
@@ -126,7 +126,7 @@ def test_an_ssl_config_that_does_not_fit_is_refused(text: str, expected: str, tm
     path = tmp_path / "ssl.config"
     path.write_text(text)
     with pytest.raises(ServingError, match=expected):
-        tls.grpc_credentials(path)
+        security.grpc_credentials(path)
 
 
 def test_rest_takes_certificate_and_key_together(tmp_path: Path) -> None:
@@ -134,18 +134,18 @@ def test_rest_takes_certificate_and_key_together(tmp_path: Path) -> None:
     key, certificate = authority.issue("server")
     for name, text in (("key", key), ("cert", certificate), ("ca", authority.pem)):
         (tmp_path / name).write_text(text)
-    assert tls.rest_context(ServerSettings()) is None
+    assert security.rest_context(ServerSettings()) is None
     chosen = {"rest_api_ssl_cert_file": tmp_path / "cert", "rest_api_ssl_key_file": tmp_path / "key"}
-    context = tls.rest_context(ServerSettings(**chosen))
+    context = security.rest_context(ServerSettings(**chosen))
     assert context is not None
     assert context.verify_mode is ssl.CERT_NONE
-    context = tls.rest_context(ServerSettings(**chosen, rest_api_ssl_ca_file=tmp_path / "ca"))
+    context = security.rest_context(ServerSettings(**chosen, rest_api_ssl_ca_file=tmp_path / "ca"))
     assert context is not None
     assert context.verify_mode is ssl.CERT_REQUIRED
     with pytest.raises(ServingError, match="expected rest_api_ssl_cert_file and rest_api_ssl_key_file"):
-        tls.rest_context(ServerSettings(rest_api_ssl_cert_file=tmp_path / "cert"))
+        security.rest_context(ServerSettings(rest_api_ssl_cert_file=tmp_path / "cert"))
     with pytest.raises(ServingError, match="expected PEM files that fit together"):
-        tls.rest_context(ServerSettings(**(chosen | {"rest_api_ssl_key_file": tmp_path / "none"})))
+        security.rest_context(ServerSettings(**(chosen | {"rest_api_ssl_key_file": tmp_path / "none"})))
 
 
 def test_a_taken_port_is_refused_before_anything_is_loaded(base_path: Path) -> None:

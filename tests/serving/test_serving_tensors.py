@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
-from serving import tensors
+from serving import messages
 from serving.errors import Code, ServingError
 
 LIMIT = 10_000
@@ -34,10 +34,10 @@ def proto(dtype: Any, *shape: int, **fields: Any) -> TensorProto:
 @pytest.mark.parametrize("dtype", NUMBERS, ids=lambda dtype: dtype.name)
 def test_what_is_written_in_typed_fields_is_what_tensorflow_reads(dtype: Any) -> None:
     values, written = values_of(dtype), TensorProto()
-    tensors.write(values, written)
+    messages.write_tensor(values, written)
     assert written.tensor_content == b""
     np.testing.assert_array_equal(tf.make_ndarray(written), values)
-    read = tensors.to_array("x", written, LIMIT)
+    read = messages.read_tensor("x", written, LIMIT)
     np.testing.assert_array_equal(read, values)
     assert read.dtype == values.dtype
 
@@ -46,41 +46,41 @@ def test_what_is_written_in_typed_fields_is_what_tensorflow_reads(dtype: Any) ->
 def test_what_tensorflow_writes_as_content_is_read(dtype: Any) -> None:
     values = values_of(dtype)
     made = proto(dtype, 2, 3, tensor_content=values.tobytes())
-    np.testing.assert_array_equal(tensors.to_array("x", made, LIMIT), values)
+    np.testing.assert_array_equal(messages.read_tensor("x", made, LIMIT), values)
 
 
 def test_strings_are_bytes() -> None:
     written = TensorProto()
-    tensors.write(np.array([[b"a\x00", b""]], object), written)
+    messages.write_tensor(np.array([[b"a\x00", b""]], object), written)
     assert list(written.string_val) == [b"a\x00", b""]
-    assert tensors.to_array("x", written, LIMIT).tolist() == [[b"a\x00", b""]]
+    assert messages.read_tensor("x", written, LIMIT).tolist() == [[b"a\x00", b""]]
 
 
 def test_strings_as_content_have_their_lengths_before_them() -> None:
     long = b"l" * 300
     content = b"\x02\x00\xac\x02" + b"ab" + long
-    found = tensors.to_array("x", proto(tf.string, 3, tensor_content=content), LIMIT)
+    found = messages.read_tensor("x", proto(tf.string, 3, tensor_content=content), LIMIT)
     assert found.tolist() == [b"ab", b"", long]
 
 
 def test_a_scalar_and_an_empty_tensor_keep_their_shapes() -> None:
-    assert tensors.to_array("x", proto(tf.int64, int64_val=[7]), LIMIT) == np.int64(7)
-    assert tensors.to_array("x", proto(tf.float32, 0, 4), LIMIT).shape == (0, 4)
+    assert messages.read_tensor("x", proto(tf.int64, int64_val=[7]), LIMIT) == np.int64(7)
+    assert messages.read_tensor("x", proto(tf.float32, 0, 4), LIMIT).shape == (0, 4)
     written = TensorProto()
-    tensors.write(np.zeros((0, 4), np.float32), written)
+    messages.write_tensor(np.zeros((0, 4), np.float32), written)
     assert [dimension.size for dimension in written.tensor_shape.dim] == [0, 4]
 
 
 def test_missing_values_are_the_last_one_again_or_zeros() -> None:
-    assert tensors.to_array("x", proto(tf.float32, 3, float_val=[1.0, 2.0]), LIMIT).tolist() == [1.0, 2.0, 2.0]
-    assert tensors.to_array("x", proto(tf.float32, 2), LIMIT).tolist() == [0.0, 0.0]
-    assert tensors.to_array("x", proto(tf.string, 2), LIMIT).tolist() == [b"", b""]
-    assert tensors.to_array("x", proto(tf.float32, 1, float_val=[1.0, 2.0]), LIMIT).tolist() == [1.0]
+    assert messages.read_tensor("x", proto(tf.float32, 3, float_val=[1.0, 2.0]), LIMIT).tolist() == [1.0, 2.0, 2.0]
+    assert messages.read_tensor("x", proto(tf.float32, 2), LIMIT).tolist() == [0.0, 0.0]
+    assert messages.read_tensor("x", proto(tf.string, 2), LIMIT).tolist() == [b"", b""]
+    assert messages.read_tensor("x", proto(tf.float32, 1, float_val=[1.0, 2.0]), LIMIT).tolist() == [1.0]
 
 
 def test_numbers_wrap_around_as_in_tensorflow() -> None:
-    assert tensors.to_array("x", proto(tf.int8, 1, int_val=[1000]), LIMIT).tolist() == [-24]
-    assert np.isnan(tensors.to_array("x", proto(tf.float16, 1, half_val=[-1]), LIMIT)).all()
+    assert messages.read_tensor("x", proto(tf.int8, 1, int_val=[1000]), LIMIT).tolist() == [-24]
+    assert np.isnan(messages.read_tensor("x", proto(tf.float16, 1, half_val=[-1]), LIMIT)).all()
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,19 @@ def test_numbers_wrap_around_as_in_tensorflow() -> None:
 )
 def test_what_does_not_fit_together_is_refused(broken: TensorProto) -> None:
     with pytest.raises(ServingError, match=r"^tensor parsing error: x$") as caught:
-        tensors.to_array("x", broken, LIMIT)
+        messages.read_tensor("x", broken, LIMIT)
     assert caught.value.code is Code.INVALID_ARGUMENT
 
 
 def test_a_tensor_above_the_limit_is_refused_before_memory_is_taken() -> None:
     text = "tensor x of shape .2048, 1048576. takes 8589934592 bytes, expected at most 10000"
     with pytest.raises(ServingError, match=text) as caught:
-        tensors.to_array("x", proto(tf.float32, 1 << 11, 1 << 20), LIMIT)
+        messages.read_tensor("x", proto(tf.float32, 1 << 11, 1 << 20), LIMIT)
     assert caught.value.code is Code.RESOURCE_EXHAUSTED
     with pytest.raises(ServingError, match="takes 25769803776 bytes, expected at most 10000"):
-        tensors.to_array("x", proto(tf.string, 1 << 30), LIMIT)
+        messages.read_tensor("x", proto(tf.string, 1 << 30), LIMIT)
 
 
 def test_a_type_without_a_field_is_refused() -> None:
     with pytest.raises(ServingError, match="tensors of type qint8 cannot be sent"):
-        tensors.write(np.zeros(1, tf.qint8.as_numpy_dtype), TensorProto())
+        messages.write_tensor(np.zeros(1, tf.qint8.as_numpy_dtype), TensorProto())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from serving.errors import ServingError
-from serving.manager import Manager, ModelRequest, State
+from serving.models.manager import Manager, ModelRequest, State
 from serving.settings import ServerSettings
 
 PATIENCE = 60.0
@@ -77,7 +77,9 @@ def test_a_broken_push_leaves_the_old_version_in_service(manager: Manager, push:
 
 
 def test_light_modules_import_no_tensorflow() -> None:
-    modules = "serving.errors, serving.settings, serving.manager, serving.model_config, serving.source"
+    modules = (
+        "serving.errors, serving.settings, serving.models.manager, serving.models.configuration, serving.models.loader"
+    )
     code = f"import sys, {modules}; print('tensorflow' in sys.modules)"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

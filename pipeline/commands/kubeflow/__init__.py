@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pipeline.commands.kubeflow import inside, rehearse, runs, schedules, submission
+from pipeline.commands.kubeflow import inside, rehearse, runs, schedules
 
 
 @click.group()
@@ -13,8 +13,8 @@ def kubeflow() -> None:
 
 
 for command in (
-    submission.compile_command,
-    submission.submit,
+    runs.compile_command,
+    runs.submit,
     rehearse.rehearse,
     runs.status,
     runs.logs,

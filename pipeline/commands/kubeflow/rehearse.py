@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from components.errors import NodeError
-from pipeline import environment as environments
-from pipeline import local, outcome, recipe, stores, warm
+from contracts.errors import NodeError
 from pipeline.commands.kubeflow import shared
-from pipeline.commands.kubeflow.shared import ENVIRONMENT_OPTION, SPAN_OPTION
-from pipeline.commands.line import (
+from pipeline.commands.kubeflow.shared import ENVIRONMENT_OPTION, SPAN_OPTION, Target
+from pipeline.commands.options import (
     EXIT_INTERRUPTED,
     EXIT_NOT_GOOD_ENOUGH,
     RECIPE_ARGUMENT,
     SET_OPTION,
     reports_errors,
-    shell_line,
 )
-from pipeline.kubeflow import tasks
-from pipeline.kubeflow.settings import TASKS
+from pipeline.plan import recipe
+from pipeline.run import run_summary, warm
+from pipeline.run.command_lines import shell_line
+from pipeline.run.context import new_run_id
+from pipeline.run.workplace import Workplace
+from pipeline.schedule.kubeflow import tasks
 
 if TYPE_CHECKING:
-    from pipeline.kubeflow.watch import TaskState
+    from pipeline.schedule.kubeflow.watch import TaskState
 
 FOLDER = "kubeflow"
 """Of the launcher's files, in the run's folder of logs."""
@@ -62,24 +63,24 @@ def rehearse(
     3 the model was not good enough, 130 interrupted.
     """
     warm.prepare()
-    from pipeline.kubeflow import rehearsal, steps, watch
+    from pipeline.schedule.kubeflow import rehearsal, steps, watch
 
     chosen = recipe.load(recipe_name, overrides)
-    place = environments.load(here)
+    place = Workplace.load(here)
     # Made now: tasks that begin together would make its tables together.
-    stores.prepare(place)
-    stores.writable(place)
-    text = shared.spec_text(chosen, environment_name, overrides)
-    name = run_id or local.new_run_id(chosen)
-    found = steps.read(text, shared.parameters(name, span, overrides), job="rehearsal")
-    folder = place.log_root / name / FOLDER
+    place.prepare_store()
+    place.open_for_writing()
+    text = Target.load(environment_name).compile_spec(chosen, overrides)
+    name = run_id or new_run_id(recipe_name)
+    work = steps.read_steps(text, shared.parameters(name, span, overrides), job="rehearsal")
+    folder = place.run_folder(name).path / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    names = {tasks.key(task): task for task in TASKS}
-    work = rehearsal.Rehearsal(found, names, folder, here, at_once)
+    names = {tasks.task_key(task): task for task in tasks.every_task()}
+    rehearsed = rehearsal.Rehearsal(work, names, folder, here, at_once)
     console = Console()
     console.print(f"Rehearsal  {name}", highlight=False)
     try:
-        ended = work.run(watch.View(console, f"{name} on this machine"))
+        ended = rehearsed.run(watch.View(console, f"{name} on this machine"))
     except KeyboardInterrupt:
         click.echo("Stopped. Nothing half done is left.")
         sys.exit(EXIT_INTERRUPTED)
@@ -89,11 +90,13 @@ def rehearse(
 def _end(console: Console, ended: Sequence[TaskState], name: str, here: str, recipe_name: str) -> None:
     failed = [task for task in ended if task.state == "failed"]
     if failed:
-        told = "\n".join(f"{task.name} failed: {task.error}" for task in failed)
-        raise NodeError(told, f"Go on:  {shell_line('kubeflow', 'rehearse', recipe_name, '--run', name, '--on', here)}")
-    from pipeline.kubeflow import ending
+        failures = "\n".join(f"{task.name} failed: {task.error}" for task in failed)
+        raise NodeError(
+            failures, f"Go on:  {shell_line('kubeflow', 'rehearse', recipe_name, '--run', name, '--on', here)}"
+        )
+    from pipeline.commands.kubeflow import inside
 
-    result = ending.result(recipe_name, name, environments.load(here))
-    outcome.show(console, result)
+    result = inside.run_result(recipe_name, name, Workplace.load(here))
+    run_summary.show_run_summary(console, result)
     if not result.good_enough:
         sys.exit(EXIT_NOT_GOOD_ENOUGH)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from components.errors import MillraceError, SettingsError
-from pipeline.commands import found
+from contracts.errors import MillraceError, SettingsError
+from pipeline.commands import lookup
 from pipeline.commands.kubeflow import shared
-from pipeline.commands.kubeflow.shared import ENVIRONMENT_OPTION
-from pipeline.commands.line import RECIPE_ARGUMENT, SET_OPTION, reports_errors, shell_line
-from pipeline.kubeflow import cron
+from pipeline.commands.kubeflow.shared import ENVIRONMENT_OPTION, Target
+from pipeline.commands.options import RECIPE_ARGUMENT, SET_OPTION, reports_errors
+from pipeline.schedule.kubeflow import cron
 
 if TYPE_CHECKING:
-    from pipeline.kubeflow.client import Client
+    from pipeline.schedule.kubeflow.client import Client
 
 SCHEDULE_ARGUMENT = click.argument("name", metavar="NAME")
 
@@ -49,22 +48,22 @@ def schedule(
 ) -> None:
     """Run a recipe again and again; each run takes the newest span of the data."""
     trigger = _trigger(cron_line, every)
-    client = shared.client_of(environment_name)
+    target = Target.load(environment_name)
+    client = target.client
     name = name or recipe_name
-    if any(there.display_name == name for there in client.schedules()):
-        remove = shell_line("kubeflow", "delete", name, *shared.where(environment_name))
+    if any(existing.display_name == name for existing in client.schedules()):
+        remove = target.command("delete", name)
         raise MillraceError(
             f"a schedule {name!r} is there already, and goes on with the version that it was made with.",
             f"Remove it first ({remove}), or choose another --name.",
         )
-    _, version = shared.uploaded(recipe_name, overrides, environment_name, client)
+    _, version = target.upload(recipe_name, overrides)
     # No name: each run gets one of its own, by Kubeflow's id.
     given = shared.parameters("", None, overrides)
     policy = {"trigger": trigger, "max_concurrency": str(max_concurrency), "no_catchup": not catch_up}
     made = client.schedule(name, version, given, **policy)
-    pages = shared.settings_of(environment_name).pages
     click.echo(f"Scheduled  {name}: {_when(made.trigger or trigger)}")
-    click.echo(f"Watch      {pages}/#/recurringrun/details/{made.recurring_run_id}")
+    click.echo(f"Watch      {target.page(f'recurringrun/details/{made.recurring_run_id}')}")
 
 
 def _trigger(cron_line: str | None, every: str | None) -> Any:
@@ -74,9 +73,9 @@ def _trigger(cron_line: str | None, every: str | None) -> Any:
 
     if every is not None:
         return api.V2beta1Trigger(
-            periodic_schedule=api.V2beta1PeriodicSchedule(interval_second=str(cron.interval(every)))
+            periodic_schedule=api.V2beta1PeriodicSchedule(interval_second=str(cron.interval_seconds(every)))
         )
-    line = cron.complete(str(cron_line), datetime.now(timezone.utc).date())
+    line = cron.complete_line(str(cron_line), datetime.now(timezone.utc).date())
     return api.V2beta1Trigger(cron_schedule=api.V2beta1CronSchedule(cron=line))
 
 
@@ -91,14 +90,14 @@ def _when(trigger: Any) -> str:
 @reports_errors
 def schedules(environment_name: str) -> None:
     """List the schedules."""
-    made = found.table("Schedules", ("Name", "State", "When", "Catches up", "At once", "Kubeflow's id"))
-    for there in shared.client_of(environment_name).schedules():
-        trigger = there.trigger
+    made = lookup.make_table("Schedules", ("Name", "State", "When", "Catches up", "At once", "Kubeflow's id"))
+    for listed in Target.load(environment_name).client.schedules():
+        trigger = listed.trigger
         when = trigger.cron_schedule.cron if trigger.cron_schedule else _when(trigger)
-        state = {"ENABLED": "on", "DISABLED": "paused"}.get(there.status or "", there.status or "")
-        catches = "no" if there.no_catchup else "yes"
-        made.add_row(there.display_name, state, when, catches, str(there.max_concurrency), there.recurring_run_id)
-    found.show(made)
+        state = {"ENABLED": "on", "DISABLED": "paused"}.get(listed.status or "", listed.status or "")
+        catches = "no" if listed.no_catchup else "yes"
+        made.add_row(listed.display_name, state, when, catches, str(listed.max_concurrency), listed.recurring_run_id)
+    lookup.print_wide(made)
 
 
 def _schedule_id(client: Client, name: str) -> str:
@@ -108,45 +107,31 @@ def _schedule_id(client: Client, name: str) -> str:
         MillraceError: There is none, or several.
     """
     listed = client.schedules()
-    matching = [there for there in listed if name in (there.display_name, there.recurring_run_id)]
+    matching = [schedule for schedule in listed if name in (schedule.display_name, schedule.recurring_run_id)]
     if len(matching) == 1:
         return str(matching[0].recurring_run_id)
     if matching:
-        ids = ", ".join(there.recurring_run_id for there in matching)
+        ids = ", ".join(schedule.recurring_run_id for schedule in matching)
         raise MillraceError(f"{len(matching)} schedules are named {name!r}.", f"Name one by its id: {ids}.")
-    names = ", ".join(sorted(there.display_name for there in listed))
+    names = ", ".join(sorted(schedule.display_name for schedule in listed))
     raise MillraceError(f"no schedule {name!r}. There are: {names or 'none'}.")
 
 
-def _ask(name: str, environment_name: str, ask: Callable[[Client, str], None], told: str) -> None:
-    """Asks for something about a schedule, by its id, and tells that it is done."""
-    client = shared.client_of(environment_name)
-    ask(client, _schedule_id(client, name))
-    click.echo(f"{told:<10} {name}")
+def _command(verb: str, done: str, description: str) -> click.Command:
+    """A command that has one thing done to a schedule: `verb` is its name and the client's method."""
+
+    @click.command(verb, help=description)
+    @SCHEDULE_ARGUMENT
+    @ENVIRONMENT_OPTION
+    @reports_errors
+    def change(name: str, environment_name: str) -> None:
+        client = Target.load(environment_name).client
+        getattr(client, verb)(_schedule_id(client, name))
+        click.echo(f"{done:<10} {name}")
+
+    return change
 
 
-@click.command()
-@SCHEDULE_ARGUMENT
-@ENVIRONMENT_OPTION
-@reports_errors
-def pause(name: str, environment_name: str) -> None:
-    """Let a schedule start nothing until it is resumed."""
-    _ask(name, environment_name, lambda client, number: client.pause(number), "Paused")
-
-
-@click.command()
-@SCHEDULE_ARGUMENT
-@ENVIRONMENT_OPTION
-@reports_errors
-def resume(name: str, environment_name: str) -> None:
-    """Let a paused schedule go on."""
-    _ask(name, environment_name, lambda client, number: client.resume(number), "Resumed")
-
-
-@click.command()
-@SCHEDULE_ARGUMENT
-@ENVIRONMENT_OPTION
-@reports_errors
-def delete(name: str, environment_name: str) -> None:
-    """Remove a schedule; the runs that it started stay."""
-    _ask(name, environment_name, lambda client, number: client.delete(number), "Deleted")
+pause = _command("pause", "Paused", "Let a schedule start nothing until it is resumed.")
+resume = _command("resume", "Resumed", "Let a paused schedule go on.")
+delete = _command("delete", "Deleted", "Remove a schedule; the runs that it started stay.")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
+from typing_extensions import Self
 
-from components.errors import ClusterError
-from pipeline import environment as environments
-from pipeline import recipe
-from pipeline.kubeflow import tasks
-from pipeline.kubeflow.settings import KubeflowSettings
-from pipeline.recipe import Recipe
+from contracts.errors import ClusterError
+from pipeline.plan import environment as environments
+from pipeline.plan import recipe
+from pipeline.plan.environment import Environment
+from pipeline.plan.kubeflow_settings import KubeflowSettings
+from pipeline.plan.recipe import Recipe
+from pipeline.run.command_lines import shell_line
+from pipeline.schedule.kubeflow import tasks
 
 if TYPE_CHECKING:
-    from pipeline.kubeflow.client import Client, Version
+    from pipeline.schedule.kubeflow.client import Client, Version
 
 DEFAULT_ENVIRONMENT = "kubeflow"
 ENVIRONMENT_OPTION = click.option(
@@ -29,65 +34,87 @@ SPAN_OPTION = click.option(
 )
 
 
-def settings_of(environment_name: str) -> KubeflowSettings:
-    """The `kubeflow` section of an environment, checked.
+@dataclass(frozen=True)
+class Target:
+    """The cluster of an environment.
 
-    Raises:
-        SettingsError: There is none, or the environment cannot be shared by pods.
+    Attributes:
+        environment: The environment.
+        name: What the user calls it.
+        settings: Its `kubeflow` section, checked.
     """
-    return tasks.check(environments.load(environment_name), environment_name)
 
+    environment: Environment
+    name: str
+    settings: KubeflowSettings
 
-def client_of(environment_name: str) -> Client:
-    """The client of an environment's cluster.
+    @classmethod
+    def load(cls, environment_name: str) -> Self:
+        """The cluster of the environment of that name, or in that file.
 
-    Raises:
-        SettingsError: The environment has no cluster, or its token's variable is not set.
-    """
-    from pipeline.kubeflow.client import Client
+        Raises:
+            SettingsError: It has none, or cannot be shared by pods.
+        """
+        environment = environments.load(environment_name)
+        return cls(environment, environment_name, tasks.check_environment(environment, environment_name))
 
-    return Client(settings_of(environment_name))
+    @cached_property
+    def client(self) -> Client:
+        """The client of its Kubeflow Pipelines.
 
+        Raises:
+            SettingsError: Its token's variable is not set.
+        """
+        from pipeline.schedule.kubeflow.client import Client
 
-def spec_text(chosen: Recipe, environment_name: str, overrides: tuple[str, ...]) -> str:
-    """The two documents of a recipe."""
-    # The SDK takes 1.7 s to import.
-    from pipeline.kubeflow import spec
+        return Client(self.settings)
 
-    return spec.text(chosen, environments.load(environment_name), environment_name, overrides)
+    def tasks(self, chosen: Recipe) -> list[tasks.Task]:
+        """The tasks of a recipe here."""
+        return tasks.recipe_tasks(chosen, self.environment, self.name)
 
+    def compile_spec(self, chosen: Recipe, overrides: tuple[str, ...]) -> str:
+        """The two documents of a recipe."""
+        # The SDK takes 1.7 s to import.
+        from pipeline.schedule.kubeflow import spec
 
-def uploaded(
-    recipe_name: str, overrides: tuple[str, ...], environment_name: str, client: Client
-) -> tuple[Recipe, Version]:
-    """Compiles a recipe, checks it against the cluster, and uploads it where it is new.
+        return spec.compile_spec(chosen, self.environment, self.name, overrides)
 
-    Raises:
-        SettingsError: The recipe, the environment, or what they need of the cluster is wrong.
-        ClusterError: Kubeflow Pipelines cannot be reached or refuses.
-    """
-    chosen = recipe.load(recipe_name, overrides)
-    text = spec_text(chosen, environment_name, overrides)
-    client.reach()
-    for note in _looked_at(chosen, environment_name):
-        click.echo(note, err=True)
-    version = client.upload(chosen.name, chosen.settings.description, text)
-    word = "Uploaded" if version.new else "Is there"
-    click.echo(f"{word:<10} version {version.name} of the pipeline {chosen.name}")
-    return chosen, version
+    def upload(self, recipe_name: str, overrides: tuple[str, ...]) -> tuple[Recipe, Version]:
+        """Compiles a recipe, checks it against the cluster, and uploads it where it is new.
 
+        Raises:
+            SettingsError: The recipe, the environment, or what they need of the cluster is wrong.
+            ClusterError: Kubeflow Pipelines cannot be reached or refuses.
+        """
+        chosen = recipe.load(recipe_name, overrides)
+        text = self.compile_spec(chosen, overrides)
+        self.client.reach()
+        for note in self._unchecked(chosen):
+            click.echo(note, err=True)
+        version = self.client.upload(chosen.name, chosen.settings.description, text)
+        word = "Uploaded" if version.new else "Is there"
+        click.echo(f"{word:<10} version {version.name} of the pipeline {chosen.name}")
+        return chosen, version
 
-def _looked_at(chosen: Recipe, environment_name: str) -> list[str]:
-    """Checks what the tasks need of the cluster, as far as Kubernetes' API can be reached from here."""
-    from pipeline.kubeflow.cluster import Cluster
+    def _unchecked(self, chosen: Recipe) -> list[str]:
+        """Checks what the tasks need of the cluster, and says what could not be looked at from here."""
+        from pipeline.schedule.kubeflow.cluster import Cluster
 
-    environment = environments.load(environment_name)
-    settings = tasks.check(environment, environment_name)
-    wanted = tasks.asking(chosen, tasks.of(chosen, environment, environment_name), settings)
-    try:
-        return Cluster().check(settings, wanted)
-    except ClusterError as error:
-        return [f"Not looked at: what the tasks need of the cluster; {error.what}"]
+        wanted = tasks.resource_requests(chosen, self.tasks(chosen), self.settings)
+        try:
+            return Cluster().check(self.settings, wanted)
+        except ClusterError as error:
+            return [f"Not looked at: what the tasks need of the cluster; {error.what}"]
+
+    def page(self, path: str) -> str:
+        """The address of one of Kubeflow's pages."""
+        return f"{self.settings.pages}/#/{path}"
+
+    def command(self, *words: str) -> str:
+        """Another command of this group, for the same cluster."""
+        options = [] if self.name == DEFAULT_ENVIRONMENT else ["--env", self.name]
+        return shell_line("kubeflow", *words, *options)
 
 
 def parameters(run: str, span: int | None, overrides: tuple[str, ...]) -> dict[str, Any]:
@@ -97,8 +124,3 @@ def parameters(run: str, span: int | None, overrides: tuple[str, ...]) -> dict[s
         tasks.SPAN_PARAMETER: "" if span is None else str(span),
         tasks.SET_PARAMETER: list(overrides),
     }
-
-
-def where(environment_name: str) -> list[str]:
-    """The words that name an environment on a command line of this group; none for its default."""
-    return [] if environment_name == DEFAULT_ENVIRONMENT else ["--env", environment_name]

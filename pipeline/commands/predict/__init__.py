@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import shlex
 import sys
@@ -15,17 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from components.errors import DataError, MillraceError, SettingsError
-from pipeline import checks, recipe
-from pipeline.commands.line import (
-    ENVIRONMENT_OPTION,
-    RECIPE_ARGUMENT,
-    environment_words,
-    reports_errors,
-    shell_line,
-)
+from contracts.errors import DataError, MillraceError, SettingsError
+from contracts.near_names import did_you_mean, near_names
+from pipeline.commands.options import ENVIRONMENT_OPTION, RECIPE_ARGUMENT, reports_errors
 from pipeline.commands.predict import inputs, output
 from pipeline.commands.predict.columns import Column, tensors
+from pipeline.plan import preflight, recipe
+from pipeline.run.command_lines import environment_words, shell_line
 
 if TYPE_CHECKING:
     from serving.client import Client, ClientError, Connection, Signature
@@ -168,9 +163,7 @@ def _signature(asked: Asked, client: Client) -> Signature:
     named = NAMED_COLUMNS in found and asked.examples_file is None
     name = asked.signature or (NAMED_COLUMNS if named else DEFAULT_SIGNATURE)
     if name not in found:
-        near = difflib.get_close_matches(name, found, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(found)}."
-        raise SettingsError(f"{asked.recipe_name} has no signature {name!r}. {hint}")
+        raise SettingsError(f"{asked.recipe_name} has no signature {name!r}. {did_you_mean(name, found)}")
     inputs = list(found[name].inputs.values())
     if asked.examples_file is not None and [spec.dtype for spec in inputs] != ["string"]:
         raise SettingsError(
@@ -193,7 +186,7 @@ def _schema(asked: Asked) -> list[Any]:
     if asked.recipe_name not in recipe.names():
         return []
     schema = recipe.load(asked.recipe_name).curated_schema
-    return list(checks.read_schema(schema).feature) if schema else []
+    return list(preflight.read_schema(schema).feature) if schema else []
 
 
 def _rows(asked: Asked, signature: Signature, columns: list[Column], note: Any) -> Iterator[dict[str, Any]]:
@@ -216,8 +209,7 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
 def _curl(asked: Asked, signature: Signature, rows: list[dict[str, Any]]) -> str:
     """A command that the user's shell reads as it is meant."""
     from serving.client.base import Model
-    from serving.client.rest_client import path
-    from serving.client.rest_json import to_json
+    from serving.client.rest_client import path, to_json
 
     body = json.dumps({"signature_name": signature.name, "instances": to_json(rows)})
     if len(body) > LONGEST_ARGUMENT:
@@ -242,7 +234,7 @@ def _explained(error: ClientError, asked: Asked) -> MillraceError:
         return MillraceError(f"{error.message}.", f"Start one:  {shell_line('serve', asked.recipe_name, *where)}")
     if error.code is Code.NOT_FOUND:
         what = f"the server at {asked.server} does not serve what was asked for: {error.message}."
-        near = difflib.get_close_matches(asked.recipe_name, recipe.names(), n=1)
+        near = near_names(asked.recipe_name, recipe.names())
         typo = bool(near) and near[0] != asked.recipe_name
         return MillraceError(what, f"Did you mean {near[0]}?" if typo else None)
     if error.code is Code.UNAUTHENTICATED:

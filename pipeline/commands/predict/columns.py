@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.errors import BadRowError, DataError
+from contracts.errors import BadRowError, DataError
+from contracts.near_names import did_you_mean
 
-# What stands for a missing value, as the exported signature has it (components/trainer/raw_tensors.py).
+# What stands for a missing value, as the exported signature has it (components/trainer/tensors.py).
 MISSING: dict[str, float | str | int] = {"float32": float("nan"), "string": "", "int64": -(2**63)}
 KINDS = {"f": "a number", "i": "a whole number", "u": "a whole number", "b": "true or false", "s": "text"}
 BITS = re.compile(r"(u?)int(\d+)")
@@ -135,8 +135,7 @@ def place(columns: Sequence[Column], names: Iterable[str], ignored: Iterable[str
     for name in given:
         if name not in found and name not in set(ignored):
             free = [column.name for column in columns if column.name not in taken]
-            near = difflib.get_close_matches(name, free or by_name, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"The model takes {', '.join(by_name)}."
+            hint = did_you_mean(name, free or by_name, otherwise=f"The model takes {', '.join(by_name)}.")
             raise DataError(f"{where}: no such column: {name!r}. {hint}", f"Or leave it out: --ignore {name}")
         if given.count(name) > 1 or (name in found and taken.count(found[name].name) > 1):
             raise DataError(f"{where}: the column {name!r} is there twice, expected it once.")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from components.errors import BadRowError, DataError
+from contracts.errors import BadRowError, DataError
 from pipeline.commands.predict.columns import Column, bad_value, place
 
 STDIN = "-"

@@ -16,8 +16,7 @@ with warnings.catch_warnings():
     from tfx.components.example_gen.csv_example_gen import executor as stock
     from tfx.types import standard_artifacts
 
-    from components.example_gen.artifacts import RejectedRows
-    from components.example_gen.executor import Executor
+    from components.example_gen.component import Executor, RejectedRows
 
 Splits = dict[str, Counter[bytes]]
 

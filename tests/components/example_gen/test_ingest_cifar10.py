@@ -8,17 +8,17 @@ import pickle
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from ingest_helpers import image_rows, pixels, read_splits
 
-from components.errors import DataError
-from components.example_gen import safe_pickle, shards
+from components.example_gen import cifar10_source, shards
 from components.example_gen.files import resolve
 from components.example_gen.settings import DataSettings
+from contracts.errors import DataError
 
 Ingest = Callable[..., tuple[Any, Any]]
 Batches = dict[str, tuple[list[int], npt.NDArray[np.uint8]]]
@@ -146,9 +146,13 @@ def test_a_missing_member(ingest: Ingest, tmp_path: Path, form: str) -> None:
     assert "as in CIFAR-10; it holds " in str(caught.value)
 
 
+def encoded_keys(content: dict[str, object]) -> dict[bytes, object]:
+    return {key.encode(): value for key, value in content.items()}
+
+
 def batch_of(**content: object) -> bytes:
     whole: dict[str, object] = {"labels": [0], "data": np.zeros((1, 3072), np.uint8)}
-    return pickled({key.encode(): value for key, value in (whole | content).items()})
+    return pickled(encoded_keys(whole | content))
 
 
 WRONG = [
@@ -157,18 +161,18 @@ WRONG = [
     (FORMS[0], "test_batch.bin", b"\0" * 3073 + b"\x0a" * 3073, "record 2: found the label 10, expected 0 to 9."),
     (FORMS[1], "batches.meta.txt", b"cat\ndog\n", "found 2 names of classes, expected 10."),
     (FORMS[2], "batches.meta", pickled({b"label_names": [b"cat"]}), "found 1 names of classes, expected 10."),
-    (FORMS[2], "batches.meta", pickled({b"fine": 1}), "found [b'fine'], expected a dictionary with b'label_names'."),
+    (FORMS[2], "batches.meta", pickled({b"fine": 1}), "found [b'fine'], expected a dictionary with 'label_names'."),
     (FORMS[3], "test_batch", batch_of(labels=[-1]), "record 1: found the label -1, expected 0 to 9."),
-    (FORMS[3], "test_batch", batch_of(labels=[1, 2]), "found other b'labels' than a list of 1 whole numbers."),
-    (FORMS[3], "test_batch", batch_of(labels=["1"]), "found other b'labels' than a list of 1 whole numbers."),
+    (FORMS[3], "test_batch", batch_of(labels=[1, 2]), "found other 'labels' than a list of 1 whole numbers."),
+    (FORMS[3], "test_batch", batch_of(labels=["1"]), "found other 'labels' than a list of 1 whole numbers."),
     (
         FORMS[3],
         "test_batch",
         batch_of(data=np.zeros((1, 3071), np.uint8)),
-        "found the shape (1, 3071) as b'data', expected an array of (records, 3,072).",
+        "found the shape (1, 3071) as 'data', expected an array of (records, 3,072).",
     ),
-    (FORMS[3], "test_batch", batch_of(data=[1]), "found a list as b'data', expected an array of (records, 3,072)."),
-    (FORMS[3], "test_batch", pickled([1]), "found ['list'], expected a dictionary with b'data', b'labels'."),
+    (FORMS[3], "test_batch", batch_of(data=[1]), "found a list as 'data', expected an array of (records, 3,072)."),
+    (FORMS[3], "test_batch", pickled([1]), "found ['list'], expected a dictionary with 'data', 'labels'."),
     (FORMS[2], "test_batch", batch_of()[:-9], "test_batch is no pickle of CIFAR-10: "),
     (FORMS[2], "test_batch", b"", "test_batch is no pickle of CIFAR-10: Ran out of input."),
     (
@@ -220,21 +224,52 @@ def test_a_pickle_cannot_call_anything(ingest: Ingest, tmp_path: Path) -> None:
     assert not victim.exists()
 
 
-@pytest.mark.parametrize("name", ["builtins.eval", "os.system", "numpy.load", "numpy.core.multiarray.scalar"])
+@pytest.mark.parametrize(
+    "name", ["builtins.eval", "os.system", "numpy.load", "numpy.core.multiarray.scalar", "_codecs.decode"]
+)
 def test_a_pickle_names_nothing_but_arrays(name: str) -> None:
     module, _, function = name.rpartition(".")
-    with pytest.raises(safe_pickle.UnsafePickleError, match=f"it names {name}, expected arrays"):
-        safe_pickle.loads(f"c{module}\n{function}\n(tR.".encode())
+    with pytest.raises(cifar10_source.UnsafePickleError, match=f"it names {name}, expected arrays"):
+        cifar10_source.load_pickle(f"c{module}\n{function}\n(tR.".encode())
 
 
-@pytest.mark.parametrize("protocol", range(2, 6))
-def test_pickles_of_python_3_without_text_codecs(protocol: int) -> None:
-    array = np.arange(6, dtype=np.uint8).reshape(2, 3)
-    if protocol == 2:  # Python 3 writes bytes through a codec there, which CIFAR-10's own pickles do not.
-        with pytest.raises(safe_pickle.UnsafePickleError, match=r"it names _codecs\.encode"):
-            safe_pickle.loads(pickle.dumps(array, protocol))
-        return
-    assert safe_pickle.loads(pickle.dumps({b"a": array}, 3))[b"a"].tolist() == array.tolist()
+def python_3(file: bytes, text: str, protocol: int) -> bytes:
+    """A file of CIFAR-10 as Python 3 writes it anew, having read Python 2's text as `text`: "bytes" or "latin1"."""
+    return pickle.dumps(pickle.loads(file, encoding=text), protocol)  # noqa: S301 (written above)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("text", ["bytes", "latin1"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_batches_written_anew_by_python_3(
+    ingest: Ingest, tmp_path: Path, text: str, protocol: int, order: Literal["C", "F"]
+) -> None:
+    made = batches(2)
+    files = {
+        name: data if name == "readme.html" else python_3(data, text, protocol)
+        for name, data in members(FORMS[3], made).items()
+    }
+    labels, rows = made["test_batch"]
+    # Pixels that were transposed meanwhile lie column by column in memory.
+    content = {"labels": labels, "data": np.asarray(rows, order=order)}
+    files["test_batch"] = pickle.dumps(content if text == "latin1" else encoded_keys(content), protocol)
+    store(tmp_path, FORMS[3], files)
+    found = image_rows(ingest(FORMS[3], splits=SPLITS)[0])["eval"]
+    for i, (label, class_, image) in enumerate(found[f"test_batch:{i + 1}"] for i in range(2)):
+        assert (label, class_) == (labels[i], CLASSES[labels[i]])
+        assert pixels(image) == rows[i].reshape(3, 32, 32).transpose(1, 2, 0).tolist()
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_python_3_s_arrays_of_other_numbers_are_refused(protocol: int) -> None:
+    data = pickle.dumps({"data": np.zeros((1, 3072), np.int64)}, protocol)
+    with pytest.raises(cifar10_source.UnsafePickleError, match=r"it holds an array of 'i8', expected uint8"):
+        cifar10_source.load_pickle(data)
+
+
+def test_python_3_s_bytes_may_be_in_no_other_codec() -> None:
+    with pytest.raises(cifar10_source.UnsafePickleError, match=r"it holds text in 'zlib', expected latin1"):
+        cifar10_source.load_pickle(b"c_codecs\nencode\n(Va\nVzlib\ntR.")
 
 
 def test_two_archives_are_refused(tmp_path: Path) -> None:

@@ -16,11 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ingest_helpers import canonical, read_splits, stock_splits
 
+from components.example_gen.contract import merge_kinds
 from components.example_gen.encoding import encode_examples
 from components.example_gen.files import InputFiles, resolve
 from components.example_gen.settings import DataSettings
-from components.example_gen.sources import merge_kinds, source_of
-from components.example_gen.writing import hash_buckets, to_bytes
+from components.example_gen.shards import binary_values, hash_buckets
+from components.example_gen.sources import source_of
 
 TAXI = "package:tfx/examples/chicago_taxi_pipeline/data/simple/data.csv"
 
@@ -65,7 +66,7 @@ def our_examples(*files: Path) -> Counter[bytes]:
     found: Counter[bytes] = Counter()
     for piece in pieces:
         for batch in source.read(piece, kinds):
-            found.update(to_bytes(encode_examples(batch.columns, batch.num_rows)) if batch.num_rows else [])
+            found.update(binary_values(encode_examples(batch.columns, batch.num_rows)) if batch.num_rows else [])
     assert all(record == canonical(record) for record in found)
     return found
 
@@ -125,7 +126,7 @@ def test_odd_quotes_are_read_as_stock_reads_them(body: str, tmp_path: Path) -> N
     try:
         expected = stock_examples(file)
     except (ValueError, csv.Error):
-        from components.errors import BadRowError
+        from contracts.errors import BadRowError
 
         with pytest.raises(BadRowError):
             our_examples(file)

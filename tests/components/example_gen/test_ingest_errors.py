@@ -11,8 +11,8 @@ import pytest
 from ingest_helpers import rows
 from pydantic import ValidationError
 
-from components.errors import BadRowError, DataError
 from components.example_gen.settings import DataSettings
+from contracts.errors import BadRowError, DataError
 
 Ingest = Callable[..., tuple[Any, Any]]
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from ingest_helpers import read_splits, rows
 
-from components.errors import BadRowError, DataError
 from components.example_gen import blocks, shards
+from contracts.errors import BadRowError, DataError
 
 Ingest = Callable[..., tuple[Any, Any]]
 TEXT = "n,t\r\n" + "".join(f'{i},"line ""{i}""\n,of {i % 7}"\r\n' for i in range(500))

@@ -17,10 +17,11 @@ import pytest
 from ingest_helpers import image_rows, pixels, read_splits, rejected_rows
 from PIL import Image
 
-from components.errors import BadRowError, DataError, SettingsError
 from components.example_gen import images_source, shards
-from components.example_gen.files import columns, resolve
+from components.example_gen.files import resolve
 from components.example_gen.settings import DataSettings
+from components.example_gen.sources import columns_of
+from contracts.errors import BadRowError, DataError, SettingsError
 
 Ingest = Callable[..., tuple[Any, Any]]
 DIGITS = "package:sklearn/datasets/data/digits.csv.gz"
@@ -194,11 +195,12 @@ def test_formats_and_columns_are_told_without_reading_an_image(tmp_path: Path) -
     put(tmp_path / "photos", {"cats/1.png": b"x"})
     code = """
 import sys
-from components.example_gen.files import columns, resolve
+from components.example_gen.files import resolve
 from components.example_gen.settings import DataSettings
+from components.example_gen.sources import columns_of
 for path in ("photos", "package:sklearn/datasets/data/digits.csv.gz"):
     inputs = resolve(DataSettings(path=path), sys.argv[1])
-    print(inputs.format, columns(inputs))
+    print(inputs.format, columns_of(inputs))
 print(sorted({"PIL", "tfx", "tensorflow", "apache_beam", "sklearn"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code, tmp_path], check=True, capture_output=True, text=True)
@@ -248,4 +250,4 @@ def test_a_line_that_is_no_digit(ingest: Ingest, tmp_path: Path, line: str) -> N
 
 def test_columns_need_no_good_image(tmp_path: Path) -> None:
     put(tmp_path / "photos", {"cats/1.png": b"x"})
-    assert columns(resolve(DataSettings(path="photos/*/*.png"), tmp_path)) == ["image", "label", "class", "name"]
+    assert columns_of(resolve(DataSettings(path="photos/*/*.png"), tmp_path)) == ["image", "label", "class", "name"]

@@ -12,10 +12,10 @@ import pytest
 from ingest_helpers import rows_by_split
 from pydantic import ValidationError
 
-from components.errors import DataError
 from components.example_gen import blocks, shards
 from components.example_gen.files import resolve
 from components.example_gen.settings import DataSettings
+from contracts.errors import DataError
 
 Ingest = Callable[..., tuple[Any, Any]]
 SPLITS = {"train": "train*", "eval": "eval*"}

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-from components.infra_validator import requests
+from components.infra_validator import comparison
 from components.infra_validator.comparison import TOLERANCES, differences
 
 
@@ -68,16 +68,16 @@ def test_a_request_as_json() -> None:
         b'{"signature_name": "serving_default", '
         b'"instances": [{"examples": {"b64": "/w=="}}, {"examples": {"b64": "YQ=="}}]}'
     )
-    assert requests.to_json(request) == expected
+    assert comparison.request_to_json(request) == expected
 
 
 def test_answers_as_arrays() -> None:
     texts = np.array([b""], object)
-    one = requests.from_json(b'{"predictions": [[0.5, NaN]]}', {"p": np.zeros((1, 2), np.float32)})
+    one = comparison.answer_from_json(b'{"predictions": [[0.5, NaN]]}', {"p": np.zeros((1, 2), np.float32)})
     np.testing.assert_array_equal(one["p"], [[0.5, float("nan")]])
-    two = requests.from_json(
+    two = comparison.answer_from_json(
         b'{"predictions": [{"a": "x", "b_bytes": {"b64": "/w=="}}]}', {"a": texts, "b_bytes": texts}
     )
     assert (two["a"].tolist(), two["b_bytes"].tolist()) == ([b"x"], [b"\xff"])
-    alone = requests.from_json(b'{"predictions": [{"b64": "/w=="}]}', {"c_bytes": texts})
+    alone = comparison.answer_from_json(b'{"predictions": [{"b64": "/w=="}]}', {"c_bytes": texts})
     assert alone["c_bytes"].tolist() == [b"\xff"]

@@ -12,10 +12,11 @@ import pytest
 import tensorflow as tf
 from tfx.types import standard_artifacts
 
-from components.errors import DataError
-from components.infra_validator import executor
+from components.infra_validator import component
 from components.pusher import manifest
-from components.trainer import card
+from contracts import model_card
+from contracts.errors import DataError
+from contracts.model_reports import AnswerDifference, Tolerance
 
 ROWS = (-1.5, 0.0, 2.0)
 
@@ -31,23 +32,23 @@ def off_by_a_bit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_model_that_answers_as_it_was_seen_is_blessed(saved: Path) -> None:
-    report = executor.validated("small", saved, infra_models.seen(ROWS))
-    assert (report["blessed"], report["problems"], report["requests"]) == (True, [], 3)
-    assert (report["precision"], report["tolerance"]) == ("float32", {"relative": 1e-4, "absolute": 1e-5})
+    report = component.try_model("small", saved, infra_models.seen(ROWS))
+    assert (report.blessed, report.problems, report.requests) == (True, [], 3)
+    assert (report.precision, report.tolerance) == ("float32", Tolerance(relative=1e-4, absolute=1e-5))
 
 
 def test_a_model_that_is_off_by_a_bit_is_refused_with_row_output_and_values(off_by_a_bit: Path) -> None:
-    report = executor.validated("small", off_by_a_bit, infra_models.seen(ROWS))
-    assert not report["blessed"]
+    report = component.try_model("small", off_by_a_bit, infra_models.seen(ROWS))
+    assert not report.blessed
     # Zero times anything is zero.
-    assert report["problems"] == [
+    assert report.problems == [
         "row 0 over gRPC: output score is -4.5015, expected -4.5",
         "row 0 over REST: output score is -4.5015, expected -4.5",
         "row 2 over gRPC: output score is 6.002, expected 6",
         "row 2 over REST: output score is 6.002, expected 6",
     ]
-    first = report["differences"][0]
-    assert first == {"row": 0, "api": "gRPC", "output": "score", "got": "-4.5015", "expected": "-4.5"}
+    first = report.differences[0]
+    assert first == AnswerDifference(row=0, api="gRPC", output="score", got="-4.5015", expected="-4.5")
 
 
 def test_a_broken_warm_up_is_refused(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_a_broken_warm_up_is_refused(tmp_path: Path) -> None:
         log = infra_models.seen([1.0])[0]
         log.predict_log.request.model_spec.signature_name = "none"
         writer.write(log.SerializeToString())
-    [problem] = executor.validated("small", model, [])["problems"]
+    [problem] = component.try_model("small", model, []).problems
     assert problem.startswith("the model server refuses it: 1 model(s) did not become available: small: version 1")
     assert 'Serving signature key "none" not found.' in problem
 
@@ -65,31 +66,31 @@ def test_a_broken_warm_up_is_refused(tmp_path: Path) -> None:
 def test_a_model_that_cannot_be_loaded_is_refused(tmp_path: Path) -> None:
     model = infra_models.write(tmp_path / "model")
     (model / "variables" / "variables.index").unlink()
-    [problem] = executor.validated("small", model, infra_models.seen(ROWS))["problems"]
+    [problem] = component.try_model("small", model, infra_models.seen(ROWS)).problems
     assert "is not a valid checkpoint" in problem
 
 
 def test_a_request_that_is_refused_is_told(saved: Path) -> None:
     [log] = infra_models.seen([1.0])
     log.predict_log.request.inputs["examples"].CopyFrom(tf.make_tensor_proto([b"\xff"]))
-    [problem] = executor.validated("small", saved, [log])["problems"]
+    [problem] = component.try_model("small", saved, [log]).problems
     assert problem.startswith("the model server refuses it: ")
     assert "parse" in problem.lower()
 
 
 def test_reduced_precision_allows_for_its_rounding(off_by_a_bit: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(executor, "_precision", lambda _model: "mixed_bfloat16")
-    assert executor.validated("small", off_by_a_bit, infra_models.seen(ROWS))["blessed"]
+    monkeypatch.setattr(component, "_precision", lambda _model: "mixed_bfloat16")
+    assert component.try_model("small", off_by_a_bit, infra_models.seen(ROWS)).blessed
 
 
 def test_the_precision_is_that_of_the_card(saved: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert executor._precision(saved) == "float32"
+    assert component._precision(saved) == "float32"
     (tmp_path / "assets.extra").mkdir()
-    (tmp_path / card.PLACE).touch()
+    (tmp_path / model_card.CARD_FILE).touch()
     for told, expected in (("mixed_float16", "mixed_float16"), ("float64", "float32")):
-        made = card.Card.model_construct(training={"precision": told})
-        monkeypatch.setattr(executor.card, "read", lambda _model, made=made: made)
-        assert executor._precision(tmp_path) == expected
+        made = model_card.Card.model_construct(training={"precision": told})
+        monkeypatch.setattr(component.model_card, "read_card", lambda _model, made=made: made)
+        assert component._precision(tmp_path) == expected
 
 
 class Run:
@@ -114,7 +115,7 @@ class Run:
             "evaluation": [self.evaluation],
         }
         properties = {"name": "small", "settings": json.dumps({"requests": requests})}
-        executor.Executor().Do(inputs, {"blessing": [self.blessing]}, properties)
+        component.InfraValidator.EXECUTOR_SPEC.executor_class().Do(inputs, {"blessing": [self.blessing]}, properties)
         report: dict[str, Any] = json.loads(Path(self.blessing.uri, "report.json").read_text())
         return report
 
@@ -128,7 +129,7 @@ def test_a_good_model_is_blessed_and_its_files_are_noted(run: Run, saved: Path) 
     report = run(blessed=1, requests=2, kept=3)
     assert (report["blessed"], report["requests"]) == (True, 2)
     assert run.blessing.get_int_custom_property("blessed") == 1
-    assert run.blessing.get_string_custom_property("model_digest") == manifest.digest(manifest.files_of(saved))
+    assert run.blessing.get_string_custom_property("model_digest") == manifest.digest_of_files(manifest.files_of(saved))
     assert Path(run.blessing.uri, "INFRA_BLESSED").exists()
 
 

@@ -34,6 +34,6 @@ def push(model: Path, base: Path) -> Callable[..., int]:
 
     def push_one(graph: str = "graph", keep: int = 5) -> int:
         (model / "saved_model.pb").write_text(graph)
-        return versions.push(model, base, keep, ORIGIN)[1].version
+        return versions.push_version(model, base, keep, ORIGIN)[1].version
 
     return push_one

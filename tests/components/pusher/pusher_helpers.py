@@ -13,4 +13,4 @@ ORIGIN = Origin(model_id=7, model_uri="/artifacts/Model/7", run_id="small-1")
 
 def numbers(base: Path) -> list[int]:
     """The versions in a serving folder, oldest first."""
-    return [version.number for version in versions.find(base)]
+    return [version.number for version in versions.find_versions(base)]

@@ -12,9 +12,9 @@ import pytest
 from pusher_helpers import NOW, numbers
 from tfx.types import standard_artifacts
 
-from components.errors import PushError
-from components.pusher import executor, manifest, versions
-from components.tflite.artifacts import TFLiteModel
+from components.artifacts import TFLiteModel
+from components.pusher import component, manifest, versions
+from contracts.errors import PushError
 
 REAL_DIGEST = "the model's"
 
@@ -49,7 +49,7 @@ class Push:
         blessing.set_int_custom_property("blessed", blessed)
         infra_blessing = self._artifact(standard_artifacts.InfraBlessing)
         infra_blessing.set_int_custom_property("blessed", infra_blessed)
-        digest = manifest.digest(manifest.files_of(serving)) if tried == REAL_DIGEST else tried
+        digest = manifest.digest_of_files(manifest.files_of(serving)) if tried == REAL_DIGEST else tried
         infra_blessing.set_string_custom_property("model_digest", digest)
         inputs = {"model": [model], "model_blessing": [blessing], "infra_blessing": [infra_blessing]}
         if tflite_blessed is not None:
@@ -57,7 +57,7 @@ class Push:
             Path(inputs["tflite_model"][0].uri, "model.tflite").write_bytes(b"TFL3")
         pushed = self._artifact(standard_artifacts.PushedModel)
         properties = {"base_directory": str(self._base), "keep_versions": 5, "run_id": "small-1"}
-        executor.Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
+        component.Pusher.EXECUTOR_SPEC.executor_class().Do(inputs, {"pushed_model": [pushed]}, properties)
         return pushed
 
 
@@ -74,7 +74,7 @@ def properties(pushed: Any) -> dict[str, Any]:
 def test_a_blessed_model_is_pushed_and_noted(run: Push, base: Path) -> None:
     pushed = run()
     assert (base / str(NOW) / "saved_model.pb").read_text() == "graph"
-    [version] = versions.find(base)
+    [version] = versions.find_versions(base)
     assert version.manifest is not None
     noted = properties(pushed)
     assert noted.pop("current_model").endswith("Model-0")
@@ -126,8 +126,8 @@ def test_a_model_that_changed_after_it_was_tried_is_refused(run: Push, base: Pat
 def test_a_model_that_was_rolled_back_from_is_not_pushed_again(run: Push, base: Path) -> None:
     run("old")
     run("new")
-    existing = versions.find(base)
-    versions.restore(base, existing[0], existing[1])
+    existing = versions.find_versions(base)
+    versions.restore_version(base, existing[0], existing[1])
     noted = properties(run("new"))
     assert (noted["pushed"], noted["withdrawn_version"]) == (0, NOW + 1)
     assert noted["not_pushed_reason"] == f"the model was rolled back from: it is version {NOW + 1}"

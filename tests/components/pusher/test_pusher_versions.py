@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 from pusher_helpers import NOW, ORIGIN, numbers
 
-from components.errors import PushError
-from components.pusher import disk, manifest, versions
+from components.pusher import manifest, versions
+from contracts.errors import PushError
 
 Push = Callable[..., int]
 
 
 def test_the_first_push_makes_the_folder_and_copies_everything(model: Path, base: Path) -> None:
-    target, written = versions.push(model, base, 5, ORIGIN)
+    target, written = versions.push_version(model, base, 5, ORIGIN)
     assert (target, written.version) == (base / str(NOW), NOW)
     assert (target / "saved_model.pb").read_text() == "graph"
     assert (target / "variables" / "data").read_text() == "numbers"
     assert os.listdir(base) == [str(NOW)]
     assert model.exists()
-    assert versions.find(base)[0].manifest == written
+    assert versions.find_versions(base)[0].manifest == written
 
 
 def test_versions_increase_even_when_the_clock_does_not(push: Push, base: Path) -> None:
@@ -56,10 +56,10 @@ def test_the_newest_versions_are_kept(
 def test_versions_of_one_content_do_not_use_up_what_can_be_gone_back_to(push: Push, base: Path) -> None:
     for graph in ("a", "b", "c", "b", "c"):
         push(graph)
-    versions.prune(base, 3)
+    versions.prune_versions(base, 3)
     # The three newest, and `a`, which is among the three newest contents.
     assert numbers(base) == [NOW, NOW + 2, NOW + 3, NOW + 4]
-    versions.prune(base, 1)
+    versions.prune_versions(base, 1)
     assert numbers(base) == [NOW + 4]
 
 
@@ -75,7 +75,7 @@ def test_the_leftovers_of_a_killed_push_are_removed_and_other_things_stay(push: 
 def test_a_server_never_sees_half_a_model(model: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[list[int], list[str]]] = []
     forced: list[str] = []
-    rename, force = os.replace, disk.force
+    rename, force = os.replace, versions.fsync_path
 
     def watched(source: Path, target: Path) -> None:
         seen.append((numbers(base), sorted(os.listdir(source))))
@@ -87,8 +87,8 @@ def test_a_server_never_sees_half_a_model(model: Path, base: Path, monkeypatch: 
         force(path)
 
     monkeypatch.setattr(versions.os, "replace", watched)
-    monkeypatch.setattr(disk, "force", forcing)
-    versions.push(model, base, 5, ORIGIN)
+    monkeypatch.setattr(versions, "fsync_path", forcing)
+    versions.push_version(model, base, 5, ORIGIN)
     assert seen == [([], ["assets.extra", "saved_model.pb", "variables"])]
     assert forced[-1] == base.name
 
@@ -104,7 +104,7 @@ def test_a_corrupted_copy_is_refused(model: Path, base: Path, monkeypatch: pytes
 
     monkeypatch.setattr(versions.shutil, "copytree", corrupting)
     with pytest.raises(PushError, match="is not what was to be written: more is not expected; variables/data has the"):
-        versions.push(model, base, 5, ORIGIN)
+        versions.push_version(model, base, 5, ORIGIN)
     assert os.listdir(base) == []
 
 
@@ -120,11 +120,11 @@ def test_the_tf_lite_model_is_a_part_of_the_version_before_it_appears(
         rename(source, target)
 
     monkeypatch.setattr(versions.os, "replace", watched)
-    target, written = versions.push(model, base, 5, ORIGIN, tmp_path / "small.tflite")
+    target, written = versions.push_version(model, base, 5, ORIGIN, tmp_path / "small.tflite")
     assert seen == [["assets.extra", "model.tflite", "saved_model.pb", "variables"]]
     assert (target / "model.tflite").read_bytes() == b"TFL3"
     assert "model.tflite" in written.files
-    assert written.model_digest == manifest.digest(manifest.files_of(model)) != written.digest
+    assert written.model_digest == manifest.digest_of_files(manifest.files_of(model)) != written.digest
 
 
 REFUSALS = [
@@ -151,7 +151,7 @@ def test_a_push_that_the_system_refuses_adds_no_version_and_says_why(
     monkeypatch.setattr(versions.shutil, "copytree", refusing)
     (model / "saved_model.pb").write_text("another")
     with pytest.raises(PushError) as caught:
-        versions.push(model, base, 1, ORIGIN)
+        versions.push_version(model, base, 1, ORIGIN)
     assert str(caught.value).startswith(f"The model cannot be written to {base}: {message}")
     assert os.listdir(base) == [str(NOW)]
 
@@ -160,26 +160,26 @@ def test_a_base_path_that_is_a_file_is_told(model: Path, base: Path) -> None:
     base.parent.mkdir()
     base.touch()
     with pytest.raises(PushError) as caught:
-        versions.push(model, base, 5, ORIGIN)
+        versions.push_version(model, base, 5, ORIGIN)
     assert "File exists" in caught.value.what
     assert caught.value.fix == "A file is in the place of a folder; move it away."
 
 
 def test_a_folder_that_is_not_there_has_no_versions(tmp_path: Path) -> None:
-    assert versions.find(tmp_path / "none") == []
+    assert versions.find_versions(tmp_path / "none") == []
 
 
 def test_a_manifest_that_cannot_be_read_is_told(push: Push, base: Path) -> None:
     push()
-    (base / str(NOW) / manifest.PLACE).write_text("{")
+    (base / str(NOW) / manifest.MANIFEST_FILE).write_text("{")
     with pytest.raises(PushError, match=r"manifest\.json is no manifest: "):
-        versions.find(base)
+        versions.find_versions(base)
 
 
 def restored(base: Path, number: int) -> manifest.Manifest:
-    existing = versions.find(base)
+    existing = versions.find_versions(base)
     [target] = [version for version in existing if version.number == number]
-    return versions.restore(base, target, existing[-1])[1]
+    return versions.restore_version(base, target, existing[-1])[1]
 
 
 def test_an_older_version_is_pushed_again_under_a_new_number(push: Push, base: Path) -> None:
@@ -189,7 +189,7 @@ def test_an_older_version_is_pushed_again_under_a_new_number(push: Push, base: P
     assert made.version == NOW + 2
     assert made.rollback == manifest.Rollback(rolled_back_from=NOW + 1, restored_version=NOW)
     assert (base / str(NOW + 2) / "saved_model.pb").read_text() == "old"
-    old, new, again = versions.find(base)
+    old, new, again = versions.find_versions(base)
     assert old.content == again.content != new.content
     assert old.manifest is not None
     assert old.manifest.rollback is None  # Its own manifest, not the same file.
@@ -203,7 +203,7 @@ def test_without_hard_links_files_are_copied(push: Push, base: Path, monkeypatch
     def refuse(*_paths: str) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(disk.os, "link", refuse)
+    monkeypatch.setattr(versions.os, "link", refuse)
     restored(base, NOW)
     paths = [base / str(version) / "saved_model.pb" for version in (NOW, NOW + 2)]
     assert [path.read_text() for path in paths] == ["old", "old"]
@@ -228,7 +228,7 @@ def test_a_version_without_a_manifest_is_not_restored(push: Push, base: Path) ->
 
 def test_what_was_rolled_back_from_is_withdrawn_until_it_is_restored(push: Push, base: Path) -> None:
     def withdrawn() -> list[int]:
-        existing = versions.find(base)
+        existing = versions.find_versions(base)
         gone = versions.withdrawn_models(existing)
         return [v.number - NOW for v in existing if v.manifest and v.manifest.model_digest in gone]
 
@@ -251,4 +251,4 @@ def test_a_rollback_of_a_rollback_withdraws_nothing(push: Push, base: Path) -> N
     push("b")
     restored(base, NOW)
     restored(base, NOW + 1)
-    assert versions.withdrawn_models(versions.find(base)) == []
+    assert versions.withdrawn_models(versions.find_versions(base)) == []

@@ -13,8 +13,8 @@ import tflite_models
 from tflite_models import TRAIN_ROWS, Case
 from tiny_artifacts import new_artifact
 
-from components.tflite.artifacts import TFLiteModel
-from components.tflite.executor import Executor
+from components.artifacts import TFLiteModel
+from components.tflite.component import TFLite
 from components.tflite.settings import TFLiteSettings
 
 Execute = Callable[..., Any]
@@ -51,7 +51,7 @@ def execute(tmp_path: Path) -> Execute:
         made = new_artifact(tmp_path / "artifacts", TFLiteModel)
         text = TFLiteSettings.model_validate(settings).model_dump_json()
         properties = {"name": "small", "label": case.label, "settings": text}
-        Executor().Do(case.inputs, {"tflite_model": [made]}, properties)
+        TFLite.EXECUTOR_SPEC.executor_class().Do(case.inputs, {"tflite_model": [made]}, properties)
         return made
 
     return run

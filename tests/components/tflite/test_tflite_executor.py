@@ -17,7 +17,7 @@ from tflite_models import TRAIN_ROWS, Case
 from tfx.types import standard_artifacts
 from tiny_artifacts import new_artifact
 
-from components.errors import ExportError
+from contracts.errors import ExportError
 
 Execute = Callable[..., Any]
 PARAMETERS = (9 + 1) * 16 + (9 * 16 + 1) * 32 + (4 * 4 * 32 + 1) * 600 + (600 + 1) * 10

@@ -10,11 +10,11 @@ import tensorflow as tf
 import tflite_models
 from tflite_models import TABLE_SPEC
 
-from components.errors import ExportError
 from components.tflite import judge
-from components.tflite.judge import Difference, Judgement
-from components.tflite.rows import Rows
-from components.tflite.saved_model import Arrays
+from components.tflite.judge import Judgement
+from components.tflite.saved_model import Arrays, Rows
+from contracts.errors import ExportError
+from contracts.model_reports import OutputDifference
 
 
 def spec(*shape: int | None, dtype: tf.DType = tf.float32) -> tf.TensorSpec:
@@ -75,7 +75,10 @@ def test_both_models_are_judged_on_the_same_rows(rows: Rows, batch_rows: int | N
     found = judge.judge(rows, "probability", model(1.5), model(2.5, 0.125), batch_rows)
     assert (found.rows, found.saved_model_accuracy, found.accuracy) == (4, 1.0, 0.75)
     # Fare 2 changes its class: 0.75 becomes 0.375; all others move by 0.125.
-    assert found.differences == {"probability": Difference(0.375, 0.1875), "class_ids": Difference(1.0, 0.25)}
+    assert found.differences == {
+        "probability": OutputDifference(0.375, 0.1875),
+        "class_ids": OutputDifference(1.0, 0.25),
+    }
 
 
 def test_a_nan_is_not_lost(rows: Rows) -> None:
@@ -83,5 +86,5 @@ def test_a_nan_is_not_lost(rows: Rows) -> None:
         return {"probability": np.where(inputs["fare"] == 1, np.nan, 0.25)}
 
     found = judge.judge(rows, "probability", lambda inputs: {"probability": inputs["fare"] * 0.0}, broken, 1)
-    assert found.differences == {"probability": Difference(None, None)}
+    assert found.differences == {"probability": OutputDifference(None, None)}
     assert found.accuracy == 0.5

@@ -18,9 +18,9 @@ from tflite_models import Case
 from tfx.types import standard_artifacts
 from tiny_artifacts import new_artifact
 
-from components.errors import ExportError
 from components.tflite import convert, metadata
 from components.tflite.metadata import Description
+from contracts.errors import ExportError
 
 Execute = Callable[..., Any]
 NAME, DESCRIPTION = 0, 1
@@ -96,14 +96,14 @@ DIGITS = Description("digits", "A text.", {"image": (0.0, 255.0)}, "probabilitie
 
 
 def test_the_model_names_itself(plain: bytes) -> None:
-    found = described(metadata.write(plain, DIGITS))
+    found = described(metadata.add_metadata(plain, DIGITS))
     assert (found.text(NAME), found.text(DESCRIPTION), found.text(7)) == ("digits", "A text.", "1.0.0")
     [graph] = found.tables(3)
     assert graph.text(NAME) == "predict_transformed"
 
 
 def test_an_image_is_described_with_its_range_size_and_normalization(plain: bytes) -> None:
-    inputs, _ = tensors(metadata.write(plain, DIGITS))
+    inputs, _ = tensors(metadata.add_metadata(plain, DIGITS))
     assert list(inputs) == ["image"]
     stats = inputs["image"].table(5)
     assert (stats.floats(0), stats.floats(1)) == ((255.0,), (0.0,))
@@ -119,7 +119,7 @@ def test_an_image_is_described_with_its_range_size_and_normalization(plain: byte
 
 
 def test_labels_are_named_for_the_scores_axis_and_the_class_ids_values(plain: bytes) -> None:
-    _, outputs = tensors(metadata.write(plain, DIGITS))
+    _, outputs = tensors(metadata.add_metadata(plain, DIGITS))
     kinds = {}
     for name, table in outputs.items():
         [file] = table.tables(6)
@@ -129,14 +129,14 @@ def test_labels_are_named_for_the_scores_axis_and_the_class_ids_values(plain: by
 
 
 def test_the_order_is_that_of_the_models_tensors(plain: bytes) -> None:
-    content = metadata.write(plain, DIGITS)
+    content = metadata.add_metadata(plain, DIGITS)
     parsed = flatbuffer_utils.convert_bytearray_to_object(content)
     names = {tensor.tensorIndex: tensor.name.decode() for tensor in parsed.signatureDefs[0].outputs}
     assert list(tensors(content)[1]) == [names[index] for index in parsed.subgraphs[0].outputs]
 
 
 def test_the_labels_can_be_unzipped_from_the_model_which_still_runs(plain: bytes) -> None:
-    content = metadata.write(plain, DIGITS)
+    content = metadata.add_metadata(plain, DIGITS)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.namelist() == ["labels.txt"]
         assert archive.read("labels.txt").decode().splitlines() == list(LABELS)
@@ -145,18 +145,18 @@ def test_the_labels_can_be_unzipped_from_the_model_which_still_runs(plain: bytes
 
 
 def test_the_same_model_gives_the_same_bytes(plain: bytes) -> None:
-    assert metadata.write(plain, DIGITS) == metadata.write(plain, DIGITS)
+    assert metadata.add_metadata(plain, DIGITS) == metadata.add_metadata(plain, DIGITS)
 
 
 def test_without_labels_there_is_no_archive(plain: bytes) -> None:
-    content = metadata.write(plain, replace(DIGITS, labels=()))
+    content = metadata.add_metadata(plain, replace(DIGITS, labels=()))
     assert not zipfile.is_zipfile(io.BytesIO(content))
     assert [table.tables(6) for table in tensors(content)[1].values()] == [[], []]
 
 
 def test_labels_must_be_as_many_as_classes(plain: bytes) -> None:
     with pytest.raises(ExportError) as caught:
-        metadata.write(plain, replace(DIGITS, labels=LABELS[:9]))
+        metadata.add_metadata(plain, replace(DIGITS, labels=LABELS[:9]))
     assert str(caught.value) == (
         "the SavedModel names 9 classes (a, b, c, …), and its output 'probabilities' has 10.\n"
         "Make the class names in assets.extra/labels.txt as many as the model's classes."

@@ -11,8 +11,8 @@ import tensorflow as tf
 import tflite_models
 from tflite_models import DIGITS_SPEC, TABLE_SPEC
 
-from components.errors import DataError, ExportError
-from components.tflite.rows import Rows
+from components.tflite.saved_model import Rows
+from contracts.errors import DataError, ExportError
 
 NUMBER = tf.TensorSpec([None], tf.float32)
 

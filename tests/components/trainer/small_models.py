@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tf_keras
 
-from components.trainer import precision
+from components.trainer import devices
 
 RANDOM = np.random.default_rng(0)
 IMAGES = RANDOM.random((40, 8, 8, 3)).astype(np.float32)
@@ -51,7 +51,7 @@ def fitted(
         normalized: Whether blocks have batch normalization.
         **compile_arguments: Of `model.compile`.
     """
-    with precision.policy(policy):
+    with devices.precision_policy(policy):
         model = residual_network(normalized)
         if change and before_compile:
             change(model)

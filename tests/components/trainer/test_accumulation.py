@@ -10,8 +10,8 @@ import tensorflow as tf
 import tf_keras
 from small_models import assert_equal, fitted, residual_network
 
-from components.errors import TrainingError
-from components.trainer.accumulation import accumulate
+from components.trainer.optimization import accumulate
+from contracts.errors import TrainingError
 
 
 @pytest.fixture(scope="module")

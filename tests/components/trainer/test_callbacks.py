@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from components.errors import TrainingError
 from components.trainer import callbacks
-from components.trainer.callback_settings import CallbackSettings
+from components.trainer.settings import CallbackSettings
+from contracts.errors import TrainingError
 
 
 def made(folder: Path, **keys: Any) -> dict[str, Any]:
@@ -66,12 +66,10 @@ def test_progress_tells_epoch_and_metrics_as_they_are_now(tmp_path: Path) -> Non
     assert [file.name for file in tmp_path.iterdir()] == ["progress.json"]
 
 
-def test_progress_is_written_only_where_a_run_wants_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(callbacks.PROGRESS_VARIABLE, raising=False)
-    assert [type(watcher).__name__ for watcher in callbacks.watchers(3, "", stepwise=True)] == ["StepwiseNaNGuard"]
-    monkeypatch.setenv(callbacks.PROGRESS_VARIABLE, str(tmp_path / "p.json"))
-    names = [type(watcher).__name__ for watcher in callbacks.watchers(3, "", stepwise=False)]
-    assert names == ["NaNGuard", "ProgressFile"]
+def test_progress_is_written_only_where_a_run_wants_it(tmp_path: Path) -> None:
+    none, some = callbacks.watchers(3, "", True, None), callbacks.watchers(3, "", False, str(tmp_path / "p.json"))
+    assert [type(watcher).__name__ for watcher in none] == ["StepwiseNaNGuard"]
+    assert [type(watcher).__name__ for watcher in some] == ["NaNGuard", "ProgressFile"]
 
 
 @pytest.mark.parametrize("stepwise", [True, False])

@@ -14,9 +14,10 @@ from tfx.types import Channel, standard_artifacts
 from tiny_artifacts import Tiny
 from tiny_recipe import EVAL
 
-from components.trainer import card, export, warm_up
+from components.trainer import export
 from components.trainer.component import Executor, Trainer
 from components.trainer.settings import TrainerSettings
+from contracts import model_card
 
 CONFIG = {"model_module": "tiny_recipe", "label": "big", "trainer": {"epochs": 1, "batch_size": 30}}
 
@@ -76,11 +77,11 @@ def test_a_trained_model_has_its_card_its_warm_up_and_its_class_names(tiny: Tiny
     outputs = {"model": [model], "model_run": [artifact(standard_artifacts.ModelRun)]}
     Executor().Do(inputs, outputs, dict(component(raw=True).exec_properties))
     folder = Path(model.uri, "Format-Serving")
-    found = card.read(folder)
+    found = model_card.read_card(folder)
     assert found.training["settings"] == TrainerSettings.model_validate(CONFIG["trainer"]).model_dump(mode="json")
     assert found.training["precision"] in {"float32", "mixed_bfloat16", "mixed_float16"}
     assert (found.training["epochs"], found.training["steps_per_epoch"]) == (1, 4)
     assert 0 < (found.validation_metrics["loss"] or 0) < 10
     assert found.class_names == ["small", "big"]
     assert (folder / export.LABELS).read_text() == "small\nbig\n"
-    assert len(list(tf.data.TFRecordDataset(str(folder / warm_up.PLACE)))) == 4
+    assert len(list(tf.data.TFRecordDataset(str(folder / export.WARM_UP_REQUESTS)))) == 4

@@ -9,10 +9,10 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from components.errors import TrainingError
-from components.trainer.debugging import check_shapes, check_values, checked_numerics
+from components.trainer.checks import check_shapes, check_values, checked_numerics
 from components.trainer.features import Feature
 from components.trainer.inputs import Layout, Split
+from contracts.errors import TrainingError
 
 FEATURES = [Feature("fare", tf.float32, (), None), Feature("hour", tf.int64, (), 24)]
 SPEC = {

@@ -18,7 +18,8 @@ import tiny_recipe
 from tensorflow_serving.apis import prediction_log_pb2
 from tiny_artifacts import Tiny
 
-from components.trainer import card, export, features, warm_up
+from components.trainer import export, features, train
+from contracts import model_card
 
 FACTS = {"epochs": 2, "strategy": "one_device"}
 METRICS = {"loss": 0.25, "auc": None}
@@ -40,7 +41,7 @@ def folder(tiny: Tiny, model: tf_keras.Model, tmp_path_factory: pytest.TempPathF
 
 
 def requests(folder: Path) -> list[Any]:
-    records = tf.data.TFRecordDataset(str(folder / warm_up.PLACE)).as_numpy_iterator()
+    records = tf.data.TFRecordDataset(str(folder / export.WARM_UP_REQUESTS)).as_numpy_iterator()
     logs = [prediction_log_pb2.PredictionLog.FromString(record) for record in records]
     return [log.predict_log.request for log in logs]
 
@@ -79,10 +80,10 @@ def test_fewer_rows_than_a_batch_are_asked_for_once(tiny: Tiny, model: tf_keras.
 def test_the_first_rows_of_files_are_read(tiny: Tiny) -> None:
     [examples] = tiny.inputs["examples"]
     files = sorted(str(path) for path in Path(examples.uri, "Split-eval").iterdir())
-    assert len(warm_up.read_rows(files)) == 16
-    [row] = warm_up.read_rows(files, 1)
+    assert len(export.read_warm_up_rows(files)) == 16
+    [row] = export.read_warm_up_rows(files, 1)
     assert tf.train.Example.FromString(row).features.feature["id"].int64_list.value == [120]
-    assert warm_up.read_rows([]) == []
+    assert export.read_warm_up_rows([]) == []
 
 
 def test_class_names_are_listed_by_id(folder: Path) -> None:
@@ -92,12 +93,12 @@ def test_class_names_are_listed_by_id(folder: Path) -> None:
 def test_without_rows_and_names_there_is_a_card_alone(tiny: Tiny, model: tf_keras.Model, tmp_path: Path) -> None:
     export.save(model, tiny.output, "big", str(tmp_path))
     assert [path.name for path in (tmp_path / "assets.extra").iterdir()] == ["card.json"]
-    read = card.read(tmp_path)
+    read = model_card.read_card(tmp_path)
     assert (read.class_names, read.embedding_layer, read.training, read.validation_metrics) == (None, None, {}, {})
 
 
 def test_the_card_says_what_the_model_is(folder: Path, tiny: Tiny, model: tf_keras.Model) -> None:
-    read = card.read(folder)
+    read = model_card.read_card(folder)
     assert (read.name, read.label, read.embedding_layer) == (model.name, "big", "score")
     assert read.num_parameters == 4  # three numbers and a bias
     assert (read.class_names, read.training, read.validation_metrics) == (["small", "big ünd"], FACTS, METRICS)
@@ -111,20 +112,22 @@ def test_the_card_says_what_the_model_is(folder: Path, tiny: Tiny, model: tf_ker
 
 
 def test_the_card_says_how_to_ask(folder: Path) -> None:
-    signatures = card.read(folder).signatures
-    served = {"score": card.Tensor(dtype="float32", shape=[None, 1])}
-    assert signatures["predict"] == card.Signature(
+    signatures = model_card.read_card(folder).signatures
+    served = {"score": model_card.Tensor(dtype="float32", shape=[None, 1])}
+    assert signatures["predict"] == model_card.Signature(
         inputs={
-            "fare": card.Tensor(dtype="float32", shape=[None], feature="fare", missing="NaN"),
-            "company": card.Tensor(dtype="string", shape=[None], feature="company", missing=""),
+            "fare": model_card.Tensor(dtype="float32", shape=[None], feature="fare", missing="NaN"),
+            "company": model_card.Tensor(dtype="string", shape=[None], feature="company", missing=""),
         },
         outputs=served,
     )
-    assert signatures["serving_default"] == card.Signature(
-        inputs={"examples": card.Tensor(dtype="string", shape=[None])}, outputs=served
+    assert signatures["serving_default"] == model_card.Signature(
+        inputs={"examples": model_card.Tensor(dtype="string", shape=[None])}, outputs=served
     )
-    assert signatures["predict_transformed"].inputs["id"] == card.Tensor(dtype="int64", shape=[None], feature="id")
-    assert signatures["embedding"].outputs == {"embedding": card.Tensor(dtype="float32", shape=[None, 1])}
+    assert signatures["predict_transformed"].inputs["id"] == model_card.Tensor(
+        dtype="int64", shape=[None], feature="id"
+    )
+    assert signatures["embedding"].outputs == {"embedding": model_card.Tensor(dtype="float32", shape=[None, 1])}
     loaded = tf.saved_model.load(str(folder)).signatures
     assert {name: set(signature.inputs) for name, signature in signatures.items()} == {
         name: set(function.structured_input_signature[1]) for name, function in loaded.items()
@@ -138,8 +141,8 @@ def test_a_card_is_read_without_tensorflow(folder: Path) -> None:
     script = f"""if True:
         import sys
         from pathlib import Path
-        from components.trainer import card
-        print(card.read(Path({str(folder)!r})).label, "tensorflow" in sys.modules)
+        from contracts import model_card
+        print(model_card.read_card(Path({str(folder)!r})).label, "tensorflow" in sys.modules)
     """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "big False\n"
@@ -147,7 +150,7 @@ def test_a_card_is_read_without_tensorflow(folder: Path) -> None:
 
 def test_the_last_epoch_s_validation_metrics_are_kept() -> None:
     history = {"loss": [3.0, 2.0], "val_loss": [5.0, 4.0], "val_auc": [0.5, float("nan")]}
-    assert card.last_validation_metrics(history) == {"loss": 4.0, "auc": None}
+    assert train.last_validation_metrics(history) == {"loss": 4.0, "auc": None}
 
 
 def test_a_recipe_may_decide_what_is_served() -> None:

@@ -8,8 +8,8 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tiny_artifacts import Tiny
 
-from components.errors import TrainingError
 from components.trainer import features
+from contracts.errors import TrainingError
 
 SCHEMA = """
 feature { name: "fare" type: FLOAT shape {} }

@@ -16,10 +16,11 @@ from own_step_recipe import PENALTY
 from sklearn.metrics import f1_score
 from tiny_artifacts import Tiny
 
-from components.errors import TrainingError
-from components.trainer import building, card, features, fitting, inputs, run
+from components.trainer import building, features, train
 from components.trainer.job import Job
 from components.trainer.settings import TrainerSettings
+from contracts import model_card
+from contracts.errors import TrainingError
 
 
 def job(tiny: Tiny, folder: Path, module: str = "tiny_recipe", **settings: Any) -> Job:
@@ -37,20 +38,15 @@ def job(tiny: Tiny, folder: Path, module: str = "tiny_recipe", **settings: Any) 
     )
 
 
-def fit(
-    tiny: Tiny, folder: Path, module: str = "tiny_recipe", **settings: Any
-) -> tuple[tf_keras.Model, fitting.Result]:
-    """Builds and fits as `run.train` does, without the export."""
+def fit(tiny: Tiny, folder: Path, module: str = "tiny_recipe", **settings: Any) -> tuple[tf_keras.Model, train.Result]:
+    """Builds and fits as `train.train` does, without the export."""
     task = job(tiny, folder, module, **settings)
     Path(task.model_run_dir).mkdir(exist_ok=True, parents=True)
     tf_keras.utils.set_random_seed(task.settings.seed)
-    schema = tiny.output.transformed_metadata.schema
-    found = features.from_schema(schema, "big", task.settings.sample_weight)
-    layout = inputs.Layout.of(tiny.output, found, "big", task.settings.sample_weight)
-    splits = (inputs.open_split(files, layout, task.settings.input) for files in (task.train_files, task.eval_files))
+    model_features, data = train.open_data(task, tiny.output)
     recipe = importlib.import_module(module)
-    model = building.build(recipe, found, task.settings)
-    return model, fitting.fit(model, recipe, task, fitting.Data(*splits), tf.distribute.get_strategy(), "")
+    model = building.build(recipe, model_features, task.settings)
+    return model, train.fit(model, recipe, task, data, tf.distribute.get_strategy(), "")
 
 
 def history(folder: Path) -> list[dict[str, str]]:
@@ -108,9 +104,9 @@ def test_a_debug_run_is_eager_and_learns_the_same(tiny: Tiny, tmp_path: Path) ->
 
 def test_the_layer_that_recipe_yaml_names_is_exported(tiny: Tiny, tmp_path: Path) -> None:
     Path(tmp_path, "run").mkdir()
-    run.train(job(tiny, tmp_path, epochs=1, params={"name": "odds"}, embedding_layer="odds"))
+    train.train(job(tiny, tmp_path, epochs=1, params={"name": "odds"}, embedding_layer="odds"))
     assert list(Path(tmp_path, "checkpoints").iterdir()) == []
-    found = card.read(tmp_path / "serving")
+    found = model_card.read_card(tmp_path / "serving")
     assert found.embedding_layer == "odds"
     loaded = tf.saved_model.load(str(tmp_path / "serving"))
     rows = tf.constant(tiny.serialized("eval"))

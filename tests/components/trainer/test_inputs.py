@@ -10,9 +10,9 @@ import tensorflow as tf
 import tiny_recipe
 from tiny_artifacts import Tiny
 
-from components.errors import TrainingError
 from components.trainer import features, inputs
 from components.trainer.settings import InputSettings
+from contracts.errors import TrainingError
 
 ALL = [row["id"] for row in tiny_recipe.TRAIN]
 WAYS = {"in memory": InputSettings(cache="memory"), "streamed": InputSettings(cache="none")}
@@ -27,7 +27,7 @@ def settings(request: pytest.FixtureRequest) -> InputSettings:
 def layout(tiny: Tiny, sample_weight: str | None = None) -> inputs.Layout:
     schema = tiny.output.transformed_metadata.schema
     found = features.from_schema(schema, "big", sample_weight)
-    return inputs.Layout.of(tiny.output, found, "big", sample_weight)
+    return inputs.Layout.from_transform(tiny.output, found, "big", sample_weight)
 
 
 def opened(tiny: Tiny, settings: InputSettings, split: str = "train") -> inputs.Split:

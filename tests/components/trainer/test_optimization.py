@@ -9,9 +9,9 @@ import pytest
 import tf_keras
 from pydantic import ValidationError
 
-from components.errors import TrainingError
-from components.trainer.optimization import configured
-from components.trainer.optimization_settings import OptimizationSettings
+from components.trainer.optimization import configured_optimizer
+from components.trainer.settings import OptimizationSettings
+from contracts.errors import TrainingError
 
 ADAM = tf_keras.optimizers.Adam
 
@@ -20,7 +20,7 @@ def optimizer(
     steps: int = 100, batch_size: int = 128, rate: float | None = None, given: Any = None, **keys: Any
 ) -> Any:
     settings = OptimizationSettings.model_validate(keys)
-    return configured(given or ADAM(0.01, beta_1=0.8), settings, batch_size, steps, rate)
+    return configured_optimizer(given or ADAM(0.01, beta_1=0.8), settings, batch_size, steps, rate)
 
 
 def rates(found: Any, *steps: int) -> list[float]:

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from components.errors import TrainingError
-from components.trainer import precision
+from components.trainer import devices as precision
+from contracts.errors import TrainingError
 
 
 def devices(monkeypatch: pytest.MonkeyPatch, capabilities: list[tuple[int, int]], tpus: int = 0) -> None:
@@ -41,7 +41,7 @@ def test_a_processor_that_multiplies_bfloat16_gets_it(
 ) -> None:
     devices(monkeypatch, [])
     cpu(monkeypatch, tmp_path, flags)
-    assert precision.resolve("auto") == expected
+    assert precision.resolve_precision("auto") == expected
 
 
 @pytest.mark.parametrize(
@@ -58,23 +58,23 @@ def test_gpus_get_float16_where_all_have_tensor_cores(
 ) -> None:
     devices(monkeypatch, capabilities)
     cpu(monkeypatch, tmp_path, "avx512_bf16")
-    assert precision.resolve("auto") == expected
+    assert precision.resolve_precision("auto") == expected
 
 
 def test_a_gpu_gets_no_float16_where_losses_cannot_be_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     devices(monkeypatch, [(9, 0)])
-    assert precision.resolve("auto", loss_scaling=False) == "float32"
+    assert precision.resolve_precision("auto", loss_scaling=False) == "float32"
 
 
 def test_a_tpu_gets_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
     devices(monkeypatch, [(6, 1)], tpus=8)
-    assert precision.resolve("auto") == "mixed_bfloat16"
+    assert precision.resolve_precision("auto") == "mixed_bfloat16"
 
 
 def test_what_is_asked_for_is_taken_whatever_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     devices(monkeypatch, [(9, 0)])
-    assert precision.resolve("float32") == "float32"
-    assert precision.resolve("mixed_bfloat16") == "mixed_bfloat16"
+    assert precision.resolve_precision("float32") == "float32"
+    assert precision.resolve_precision("mixed_bfloat16") == "mixed_bfloat16"
 
 
 def test_a_system_without_cpuinfo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -83,10 +83,10 @@ def test_a_system_without_cpuinfo(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_the_policy_is_global_for_a_while_only() -> None:
-    with precision.policy("mixed_bfloat16") as chosen:
+    with precision.precision_policy("mixed_bfloat16") as chosen:
         assert chosen == tf_keras.mixed_precision.global_policy().name == "mixed_bfloat16"
     assert tf_keras.mixed_precision.global_policy().name == "float32"
-    with contextlib.suppress(KeyError), precision.policy("mixed_float16"):
+    with contextlib.suppress(KeyError), precision.precision_policy("mixed_float16"):
         raise KeyError
     assert tf_keras.mixed_precision.global_policy().name == "float32"
 
@@ -98,7 +98,7 @@ def model(**last: Any) -> tf_keras.Model:
 
 
 def test_an_output_in_half_precision_is_refused() -> None:
-    with precision.policy("mixed_bfloat16"):
+    with precision.precision_policy("mixed_bfloat16"):
         half, full = model(), model(dtype="float32")
     precision.check_outputs(full)
     with pytest.raises(TrainingError) as caught:

@@ -12,7 +12,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform.tf_metadata import schema_utils
 
-from components.trainer import raw_tensors
+from components.trainer import tensors
 
 SCHEMA = text_format.Parse(
     """
@@ -44,8 +44,8 @@ KINDS = {"word": "bytes_list", "tags": "bytes_list", "number": "int64_list", "pi
 SHAPES: dict[str, tuple[int | None, ...]] = {"tags": (None,), "pixels": (2, 2)}
 
 
-def tensor(name: str) -> raw_tensors.RawTensor:
-    found = raw_tensors.from_schema(SCHEMA, SPEC, [name])
+def tensor(name: str) -> tensors.RawTensor:
+    found = tensors.raw_tensors_from_schema(SCHEMA, SPEC, [name])
     assert found is not None
     return found[0]
 
@@ -107,13 +107,13 @@ def test_what_every_row_must_have_has_no_value_for_missing() -> None:
 
 def test_sparse_and_ragged_features_are_no_plain_tensors() -> None:
     spec = {"word": SPEC["word"], "r": tf.io.RaggedFeature(tf.int64)}
-    assert raw_tensors.from_schema(SCHEMA, spec, ["word", "r"]) is None
+    assert tensors.raw_tensors_from_schema(SCHEMA, spec, ["word", "r"]) is None
 
 
 def test_names_are_kept_where_a_signature_can_have_them(tmp_path: Path) -> None:
     names = ["fare", "Fare", "trip miles", "trip/miles", "_id", "7", "self", "é"]
     wanted = ["fare", "Fare_2", "trip_miles", "trip_miles_2", "feature__id", "feature_7", "feature_self", "é"]
-    found = raw_tensors.tensor_names(names)
+    found = tensors.tensor_names(names)
     assert found == [*wanted[:-1], "feature__"]
 
     @tf.function(input_signature=[{name: tf.TensorSpec([None], tf.float32, name=name) for name in found}])

@@ -10,9 +10,8 @@ import tensorflow as tf
 import tf_keras
 from small_models import IMAGES, LABELS, assert_equal, fitted, residual_network
 
-from components.errors import TrainingError
-from components.trainer.accumulation import accumulate
-from components.trainer.recompute import recompute_blocks, undo
+from components.trainer.optimization import accumulate, recompute_blocks, undo_recompute
+from contracts.errors import TrainingError
 
 BLOCKS = functools.partial(recompute_blocks, patterns=["block_*"])
 
@@ -60,7 +59,7 @@ def test_undone_a_block_is_computed_once_again() -> None:
     model = residual_network()
     BLOCKS(model)
     recomputed = tf.function(lambda images: model({"image": images})).get_concrete_function(IMAGES)
-    undo(model)
+    undo_recompute(model)
     plain = tf.function(lambda images: model({"image": images})).get_concrete_function(IMAGES)
     found = [{operation.type for operation in traced.graph.get_operations()} for traced in (recomputed, plain)]
     assert found[0] - found[1] == {"IdentityN"}
@@ -70,7 +69,7 @@ def test_undone_a_block_is_computed_once_again() -> None:
 def test_undoing_leaves_operations_on_tensors_alone() -> None:
     inputs = tf_keras.Input([2])
     model = tf_keras.Model(inputs, tf.stack([inputs, 2 * inputs], axis=1))
-    undo(model)
+    undo_recompute(model)
     assert model(tf.constant([[1.0, 3.0]])).numpy().tolist() == [[[1.0, 3.0], [2.0, 6.0]]]
 
 

@@ -18,7 +18,8 @@ from tfx.components.trainer.fn_args_utils import FnArgs
 from tiny_artifacts import Tiny
 
 from components import autograph
-from components.trainer import callbacks, export, run
+from components.trainer import export, run
+from components.trainer.processes import Surroundings
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def test_the_transform_signatures_give_the_features_and_the_label(saved: Any, ti
         np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
-def trained(tiny: Tiny, folder: Path, seed: int) -> Any:
+def trained(tiny: Tiny, folder: Path, seed: int, progress: Path) -> Any:
     """The SavedModel of a run of two epochs in steps of 30 rows."""
     arguments = FnArgs(
         train_files=[str(Path(tiny.transformed.uri, "Split-train", "*"))],
@@ -80,21 +81,19 @@ def trained(tiny: Tiny, folder: Path, seed: int) -> Any:
             "model_module": "tiny_recipe",
             "label": "big",
             "trainer": {"epochs": 2, "batch_size": 30, "steps_per_execution": 2, "seed": seed, "precision": "float32"},
+            "surroundings": Surroundings(str(progress)),
         },
     )
     run.run_fn(arguments)
     return tf.saved_model.load(str(folder / "serving"))
 
 
-def test_a_run_trains_notes_its_history_and_is_repeatable(
-    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(callbacks.PROGRESS_VARIABLE, str(tmp_path / "progress.json"))
+def test_a_run_trains_notes_its_history_and_is_repeatable(tiny: Tiny, tmp_path: Path) -> None:
     found = []
     for number, seed in enumerate((1, 1, 2)):
         folder = tmp_path / str(number)
         folder.mkdir()
-        found.append(scores(trained(tiny, folder, seed), tiny.serialized("eval")))
+        found.append(scores(trained(tiny, folder, seed, tmp_path / "progress.json"), tiny.serialized("eval")))
     np.testing.assert_array_equal(found[0], found[1])
     assert not np.array_equal(found[0], found[2])
     history = list(csv.DictReader((tmp_path / "0" / "history.csv").read_text().splitlines()))

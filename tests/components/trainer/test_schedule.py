@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from components.errors import TrainingError
-from components.trainer.building import Plan
-from components.trainer.fitting import schedule
+from components.trainer.schedule import Plan, plan_phases
 from components.trainer.settings import TrainerSettings
+from contracts.errors import TrainingError
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ from components.trainer.settings import TrainerSettings
     ],
 )
 def test_the_schedule(settings: dict[str, Any], rows: int, expected: list[Plan]) -> None:
-    found = schedule(TrainerSettings.model_validate(settings), rows)
+    found = plan_phases(TrainerSettings.model_validate(settings), rows)
     assert found == expected
 
 
@@ -39,7 +38,7 @@ def test_the_steps_of_a_plan_are_its_own() -> None:
 
 def test_fewer_rows_than_a_batch() -> None:
     with pytest.raises(TrainingError) as caught:
-        schedule(TrainerSettings(epochs=1, batch_size=40), 39)
+        plan_phases(TrainerSettings(epochs=1, batch_size=40), 39)
     assert str(caught.value) == (
         "The training split has 39 rows, fewer than one batch of 40.\n"
         "Set trainer.batch_size to at most the number of rows."

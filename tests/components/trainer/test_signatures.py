@@ -12,8 +12,8 @@ import tf_keras
 import tiny_recipe
 from tiny_artifacts import Tiny, serialized
 
-from components.errors import TrainingError
 from components.trainer import export, features, signatures
+from contracts.errors import TrainingError
 
 MISSING = {"fare": float("nan"), "company": ""}
 BATCHES = (1, 30)

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from tensorflow.python.data.experimental.ops import distribute
 from tiny_artifacts import Tiny
 
-from components.errors import TrainingError
-from components.trainer import cluster, features, inputs, strategies
+from components.trainer import cluster, devices, features, inputs
 from components.trainer.settings import InputSettings, TrainerSettings
-from pipeline.recipe import PROJECT_ROOT
-from pipeline.source_code import SourceCode
+from contracts.errors import TrainingError
+from pipeline.plan.project import ENGINE
+from pipeline.plan.source_code import SourceCode
 
 
 def settings(**given: Any) -> TrainerSettings:
@@ -74,7 +74,7 @@ def test_auto_takes_what_there_is(
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     if config:
         monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    assert strategies.resolve(settings(**given)) == expected
+    assert devices.resolve_strategy(settings(**given)) == expected
 
 
 @pytest.mark.parametrize(
@@ -99,16 +99,16 @@ def test_when_processes_are_needed(
 
 
 def test_one_device_is_the_default_strategy_and_the_chief() -> None:
-    strategy = strategies.create(settings(strategy="one_device"))
+    strategy = devices.create_strategy(settings(strategy="one_device"))
     assert strategy is tf.distribute.get_strategy()
-    assert strategies.is_chief(strategy)
-    assert strategies.describe(strategy, "float32") == "float32"
+    assert devices.is_chief(strategy)
+    assert devices.describe_strategy(strategy, "float32") == "float32"
 
 
 def test_nccl_without_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     with pytest.raises(TrainingError) as caught:
-        strategies.create(settings(strategy="multi_worker", communication="nccl"))
+        devices.create_strategy(settings(strategy="multi_worker", communication="nccl"))
     assert str(caught.value) == (
         "trainer.communication is nccl, which reduces between GPUs, but this machine has none.\n"
         "Set trainer.communication to ring or auto."
@@ -118,10 +118,10 @@ def test_nccl_without_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_fewer_files_than_workers_that_share_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": CLUSTER}))
     by_file = settings(input={"auto_shard": "file"})
-    strategies.check_files(["one", "two"], by_file)
-    strategies.check_files(["one"], settings())
+    devices.check_files(["one", "two"], by_file)
+    devices.check_files(["one"], settings())
     with pytest.raises(TrainingError) as caught:
-        strategies.check_files(["one"], by_file)
+        devices.check_files(["one"], by_file)
     assert str(caught.value) == (
         "trainer.input.auto_shard is file, but the training split has 1 files, "
         "expected one for each of the 2 workers.\n"
@@ -150,7 +150,7 @@ def test_cores_are_divided_where_each_worker_gets_one() -> None:
 
 
 def test_the_processes_code_counts_for_the_trainer_s_fingerprint() -> None:
-    assert PROJECT_ROOT / "components/trainer/worker_process.py" in SourceCode().closure(["components.trainer.run"])
+    assert ENGINE / "components/trainer/worker_process.py" in SourceCode().closure(["components.trainer.run"])
 
 
 @pytest.mark.parametrize("cache", ["memory", "none"])
@@ -166,7 +166,7 @@ def _worker_ids(tiny: Tiny, cache: str, worker: int) -> list[list[int]]:
     """The ids of a worker's part of four batches; rebatched and sharded as tf.distribute does it."""
     wanted = InputSettings(cache=cache)
     of_model = features.from_schema(tiny.output.transformed_metadata.schema, "big")
-    split = inputs.open_split(tiny.files("train"), inputs.Layout.of(tiny.output, of_model, "big"), wanted)
+    split = inputs.open_split(tiny.files("train"), inputs.Layout.from_transform(tiny.output, of_model, "big"), wanted)
     batches = split.training_batches(30, 1, wanted)
     parts = batches.rebatch(distribute.batch_sizes_for_worker(30, 2, 1, worker))
     shared = distribute._AutoShardDataset(parts, 2, worker, 2)

@@ -12,11 +12,12 @@ from kubernetes_standin import KubernetesStandin
 from tiny_artifacts import Tiny
 from trained import history, scores
 
-from components.trainer import callbacks, cluster, launching
+from components.trainer import cluster
 from components.trainer.job import Job
-from pipeline import environment
-from pipeline.kubeflow import training_api
-from pipeline.kubeflow.training_job import TrainingJob
+from components.trainer.processes import Surroundings
+from pipeline.plan import environment
+from pipeline.schedule.kubeflow import training_api
+from pipeline.schedule.kubeflow.training_job import TrainingJob
 
 
 def new_job(tiny: Tiny, folder: Path) -> Job:
@@ -44,7 +45,6 @@ def new_job(tiny: Tiny, folder: Path) -> Job:
 def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrainingJob]:
     """A launcher whose cluster is the stand-in."""
     monkeypatch.setattr(training_api, "SECONDS_BETWEEN_LOOKS", 0.2)
-    monkeypatch.setenv(callbacks.PROGRESS_VARIABLE, str(tmp_path / "Trainer.progress.json"))
     settings = environment.load("kubeflow").kubeflow
     assert settings is not None
     standin = KubernetesStandin(tmp_path).start()
@@ -56,11 +56,10 @@ def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrainingJo
 
 def test_pods_train_the_model_that_local_processes_train(tiny: Tiny, pods: TrainingJob, tmp_path: Path) -> None:
     here, there = new_job(tiny, tmp_path / "here"), new_job(tiny, tmp_path / "there")
-    cluster.train(here)
     progress = tmp_path / "Trainer.progress.json"
+    cluster.train(here, Surroundings(str(progress)))
     progress.unlink()
-    with launching.by(pods):
-        cluster.train(there)
+    cluster.train(there, Surroundings(str(progress), pods))
     np.testing.assert_allclose(scores(there, tiny), scores(here, tiny), rtol=0, atol=1e-6)
     assert len(history(there)) == 2
     for found, expected in zip(history(there), history(here), strict=True):

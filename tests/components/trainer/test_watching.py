@@ -8,30 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from components.errors import AnomalyError, TrainingError
-from components.trainer import watching
-from components.trainer.worker_process import Failure
+from components.trainer import processes
+from components.trainer.job import Failure
+from contracts.errors import AnomalyError, TrainingError
 
 FOREVER = "import threading; threading.Event().wait()"
 FAILS = "import sys; print('first'); print('last'); sys.exit(3)"
 
 
-def start(folder: Path, name: str, code: str, failure: Failure | None = None) -> watching.Worker:
+def start(folder: Path, name: str, code: str, failure: Failure | None = None) -> processes.Worker:
     """A process that runs `code`; the chief is named so."""
     log, failure_path = folder / f"{name}.log", folder / f"{name}.json"
     if failure:
         failure_path.write_text(failure.model_dump_json())
     with log.open("wb") as output:
         process = subprocess.Popen([sys.executable, "-c", code], stdout=output, stderr=output)
-    return watching.Worker(name, process, log, failure_path, name == "chief")
+    return processes.Worker(name, process, log, failure_path, name == "chief")
 
 
-def watched(*workers: watching.Worker) -> None:
+def watched(*workers: processes.Worker) -> None:
     try:
-        watching.watch(workers)
+        processes.watch(workers)
     finally:
         for worker in workers:
-            watching.end(worker.process)
+            processes.end_process(worker.process)
 
 
 def test_the_chief_s_end_is_the_end_and_its_output_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

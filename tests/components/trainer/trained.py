@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 from tiny_artifacts import Tiny
 
-from components.trainer import callbacks
 from components.trainer.job import Job
+from contracts.file_names import HISTORY_FILE
 
 
 def scores(job: Job, tiny: Tiny) -> Any:
@@ -22,5 +22,5 @@ def scores(job: Job, tiny: Tiny) -> Any:
 
 def history(job: Job) -> list[dict[str, float]]:
     """The numbers of each epoch."""
-    rows = csv.DictReader(Path(job.model_run_dir, callbacks.HISTORY_FILE).read_text().splitlines())
+    rows = csv.DictReader(Path(job.model_run_dir, HISTORY_FILE).read_text().splitlines())
     return [{name: float(value) for name, value in row.items()} for row in rows]

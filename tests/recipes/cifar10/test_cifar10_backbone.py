@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from components.errors import TrainingError
 from components.trainer import building
-from components.trainer.building import Plan
 from components.trainer.features import Feature
+from components.trainer.schedule import Plan
 from components.trainer.settings import TrainerSettings
+from contracts.errors import TrainingError
 from recipes.cifar10 import model as recipe
 
 GRAY = [Feature("image", tf.uint8, (8, 8, 1), None)]

@@ -6,11 +6,10 @@ import tensorflow as tf
 import tf_keras
 from pydantic import ValidationError
 
-from components.errors import TrainingError
-from components.trainer import recompute
+from components.trainer import optimization
 from components.trainer.features import Feature
-from recipes.cifar10.loss import SmoothedSparseCrossentropy
-from recipes.cifar10.model import build_model, compile_arguments, serving_outputs
+from contracts.errors import TrainingError
+from recipes.cifar10.model import SmoothedSparseCrossentropy, build_model, compile_arguments, serving_outputs
 
 CIFAR = Feature("image", tf.uint8, (32, 32, 3), None)
 DIGIT = Feature("image", tf.uint8, (8, 8, 1), None)
@@ -118,7 +117,7 @@ def test_output_is_float32_under_mixed_precision():
 def test_recomputed_blocks_give_the_same_gradients():
     images, labels = batch()
     model, recomputed = seeded_model(**SMALL), seeded_model(**SMALL)
-    recompute.recompute_blocks(recomputed, ["block_*"])
+    optimization.recompute_blocks(recomputed, ["block_*"])
     gradients = []
     for one in (model, recomputed):
         with tf.GradientTape() as tape:

@@ -11,8 +11,8 @@ import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
-from components.errors import TrainingError
 from components.trainer.features import Feature, from_schema
+from contracts.errors import TrainingError
 from recipes.taxi import features
 
 SCHEMA = Path(__file__).parents[3] / "schemas/taxi/schema.pbtxt"

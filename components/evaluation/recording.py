@@ -1,0 +1,304 @@
+"""What an evaluation records of its rows, as TFMA's extractors hand them through: the predictions table and a sample.
+
+The sample of the candidate's predictions says what serving must answer to those rows. It is a TFRecord of TensorFlow
+Serving's PredictionLogs, one row each: the request and its answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from apache_beam.transforms.combiners import TupleCombineFn
+from tensorflow_model_analysis import constants
+from tensorflow_model_analysis.metrics import metric_util
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from components.evaluation import measures
+from components.evaluation.predictions import (
+    WORST_ROWS,
+    Array,
+    PredictionsTable,
+    Values,
+    WorstRow,
+    in_order,
+    merge_tables,
+    table_from_bytes,
+    table_to_bytes,
+    text_of,
+    unknown_table,
+)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """What to record. All of it goes to Beam's workers: no part may hold what only this process has.
+
+    Attributes:
+        read: From a batch of TFMA's extracts to what is recorded of it.
+        merge: Merges such parts.
+        write: Writes the whole to a file.
+    """
+
+    read: Callable[[Mapping[str, Any]], Any]
+    merge: beam.CombineFn
+    write: Callable[[Any], None]
+
+
+class Record(beam.PTransform):
+    """Runs all recorders in one stage: at the size of the recipes here a stage costs more than what it does.
+
+    Args:
+        recorders: What to record.
+    """
+
+    def __init__(self, recorders: Sequence[Recorder]) -> None:
+        super().__init__()
+        self._recorders = tuple(recorders)
+
+    def expand(self, extracts: beam.PCollection) -> beam.PCollection:
+        _ = (
+            extracts
+            | "Read" >> beam.Map(_read_all, self._recorders)
+            | "Merge"
+            >> beam.CombineGlobally(
+                TupleCombineFn(*(recorder.merge for recorder in self._recorders))
+            ).without_defaults()
+            | "Write" >> beam.Map(_write_all, self._recorders)
+        )
+        return extracts
+
+
+def _read_all(batch: Mapping[str, Any], recorders: Sequence[Recorder]) -> tuple[Any, ...]:
+    return tuple(recorder.read(batch) for recorder in recorders)
+
+
+def _write_all(merged: Sequence[Any], recorders: Sequence[Recorder]) -> None:
+    for recorder, whole in zip(recorders, merged, strict=True):
+        recorder.write(whole)
+
+
+MAX_PARTS = 64
+"""A worker merges its parts whenever it has so many."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where in TFMA's extracts a batch's labels and predictions are.
+
+    Attributes:
+        candidate: The candidate's name where there are several models, else None.
+        baseline: The baseline's name, or None.
+        prediction_key: Which output of the model is judged, where it serves several.
+        features: Those that slices are cut by.
+    """
+
+    candidate: str | None
+    baseline: str | None
+    prediction_key: str
+    features: tuple[str, ...]
+
+    @classmethod
+    def of(cls, config: tfma.EvalConfig) -> Source:
+        """What a configuration, with TFMA's defaults filled in, says."""
+        names = {spec.is_baseline: spec.name for spec in config.model_specs} if len(config.model_specs) > 1 else {}
+        candidate = next(spec for spec in config.model_specs if not spec.is_baseline)
+        features = sorted({key for spec in config.slicing_specs for key in spec.feature_keys})
+        return cls(names.get(False), names.get(True), candidate.prediction_key, tuple(features))
+
+
+def table_recorder(path: str, source: Source) -> Recorder:
+    """Records the predictions table.
+
+    Args:
+        path: The file to write.
+        source: Where they are.
+    """
+    return Recorder(partial(read_batch, source=source), MergeTables(), partial(_write_table, path=path))
+
+
+class MergeTables(beam.CombineFn):
+    """Merges parts; what it holds meanwhile is bounded by the limits of `merge_tables` and `MAX_PARTS` batches."""
+
+    def create_accumulator(self) -> list[PredictionsTable]:
+        return []
+
+    def add_input(self, accumulator: list[PredictionsTable], element: PredictionsTable) -> list[PredictionsTable]:
+        return self.merge_accumulators([accumulator, [element]])
+
+    def merge_accumulators(self, accumulators: Iterable[list[PredictionsTable]]) -> list[PredictionsTable]:
+        parts = [part for accumulator in accumulators for part in accumulator]
+        return parts if len(parts) < MAX_PARTS else [merge_tables(parts)]
+
+    def compact(self, accumulator: list[PredictionsTable]) -> list[PredictionsTable]:
+        return [merge_tables(accumulator)] if accumulator else accumulator
+
+    def extract_output(self, accumulator: list[PredictionsTable]) -> PredictionsTable:
+        return in_order(merge_tables(accumulator)) if accumulator else unknown_table(0)
+
+
+def read_batch(batch: Mapping[str, Any], source: Source) -> PredictionsTable:
+    """The predictions table of a batch.
+
+    Args:
+        batch: TFMA's extracts before the batches are taken apart.
+        source: Where in it labels and predictions are.
+    """
+    serialized = np.asarray(batch[constants.INPUT_KEY]).ravel()
+    judged = _labels_and_predictions(batch, source.candidate, source.prediction_key)
+    if judged is None:
+        return unknown_table(len(serialized))
+    labels, predictions = judged
+    compared = _labels_and_predictions(batch, source.baseline, source.prediction_key) if source.baseline else None
+    baseline = compared[1] if compared and compared[1].shape == predictions.shape else None
+    digests = np.array([int.from_bytes(hashlib.sha256(row).digest()[:8], "big") for row in serialized], np.uint64)
+    slices = [_values(_feature(batch, source.candidate, name), len(serialized)) for name in source.features]
+    return PredictionsTable(
+        rows=len(serialized),
+        digests=digests,
+        labels=labels,
+        predictions=predictions,
+        baseline=baseline,
+        features=source.features,
+        slices=np.stack([codes for codes, _ in slices], 1) if slices else np.zeros((len(serialized), 0), np.int32),
+        values=tuple(values for _, values in slices),
+        worst=_worst(serialized, digests, labels, predictions),
+    )
+
+
+def _labels_and_predictions(batch: Mapping[str, Any], model: str | None, key: str) -> tuple[Array, Array] | None:
+    """float64 [n] and float32 [n, k]; None where they are neither scores nor numbers nor one class of several a row."""
+    labels, predictions = batch[constants.LABELS_KEY], batch[constants.PREDICTIONS_KEY]
+    if model is not None:
+        labels = labels[model] if isinstance(labels, Mapping) else labels
+        predictions = predictions[model]
+    labels, predictions = metric_util.prepare_labels_and_predictions(labels, predictions, key)
+    if not (_is_numeric(labels) and _is_numeric(predictions) and len(predictions)):
+        return None
+    predictions = predictions.reshape(len(predictions), -1)
+    if labels.size == predictions.size and predictions.shape[1] > 1:
+        labels = labels.reshape(predictions.shape)
+        if not (np.isin(labels, (0, 1)).all() and (labels.sum(axis=1) == 1).all()):
+            return None
+        labels = labels.argmax(axis=1)
+    if labels.size != len(predictions):
+        return None
+    labels = labels.ravel().astype(np.float64)
+    if predictions.shape[1] > 1 and not (np.isin(labels, np.arange(predictions.shape[1])).all()):
+        return None
+    return labels, predictions.astype(np.float32)
+
+
+def _is_numeric(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
+
+
+def _worst(serialized: Array, digests: Array, labels: Array, predictions: Array) -> tuple[WorstRow, ...]:
+    errors = measures.prediction_errors(labels, predictions)
+    few = np.lexsort([digests, -errors])[:WORST_ROWS]
+    return tuple(
+        WorstRow(float(errors[row]), int(digests[row]), float(labels[row]), predictions[row], serialized[row])
+        for row in few
+    )
+
+
+def _feature(batch: Mapping[str, Any], model: str | None, name: str) -> Any:
+    """A column: of the transformed features where TFMA has it there, for there it looks first, else of the raw ones."""
+    transformed = batch.get(constants.TRANSFORMED_FEATURES_KEY) or {}
+    of_model = transformed if model is None else transformed.get(model, {})
+    return of_model.get(name, batch[constants.FEATURES_KEY].get(name))
+
+
+def _values(column: Any, rows: int) -> tuple[Array, tuple[Values, ...]]:
+    """A feature as positions, int32 [rows], among what its rows have of it."""
+    if column is None:
+        return np.zeros(rows, np.int32), ((),)
+    if isinstance(column, np.ndarray):
+        cells: Sequence[Any] = column.reshape(rows, math.prod(column.shape[1:])).tolist()
+    else:
+        cells = [[] for _ in range(rows)]
+        for index, value in zip(column.indices, column.values.tolist(), strict=True):
+            cells[index[0]].append(value)
+    positions: dict[Values, int] = {}
+    codes = [positions.setdefault(tuple(map(text_of, cell)), len(positions)) for cell in cells]
+    return np.array(codes, np.int32), tuple(positions)
+
+
+def _write_table(table: PredictionsTable, path: str) -> None:
+    with tf.io.gfile.GFile(path, "wb") as file:
+        file.write(table_to_bytes(table))
+
+
+def read_table(path: str) -> PredictionsTable:
+    """What `table_recorder` wrote."""
+    with tf.io.gfile.GFile(path, "rb") as file:
+        return table_from_bytes(file.read())
+
+
+INPUT = "examples"
+SIGNATURE = "serving_default"
+
+# The digest by which it is chosen, the row, its answer.
+Choice = tuple[bytes, bytes, dict[str, Any]]
+
+
+def sample_recorder(path: str, rows: int, model: str | None) -> Recorder:
+    """Records a sample.
+
+    Args:
+        path: The file to write.
+        rows: How many rows it gets at most.
+        model: Whose predictions are recorded, where there are those of several; see `sample_rows`.
+    """
+    merge = beam.CombineFn.from_callable(partial(_smallest, rows=rows))
+    return Recorder(partial(sample_rows, model=model, rows=rows), merge, partial(_write_sample, path=path))
+
+
+def sample_rows(batch: Mapping[str, Any], model: str | None, rows: int) -> list[Choice]:
+    """The rows of a batch with the smallest digests: a random choice that does not depend on order or batches.
+
+    Args:
+        batch: TFMA's extracts: `input` holds the serialized rows, `predictions` one array or one an output, or, with
+            `model`, such a thing by the models' names.
+        model: Whose predictions, where there are those of several.
+        rows: How many at most.
+    """
+    serialized = np.asarray(batch[tfma.INPUT_KEY]).ravel()
+    predictions = batch[tfma.PREDICTIONS_KEY] if model is None else batch[tfma.PREDICTIONS_KEY][model]
+    outputs = predictions if isinstance(predictions, Mapping) else {"": predictions}
+    digests = ((hashlib.sha256(row).digest(), position) for position, row in enumerate(serialized))
+    return [
+        (digest, serialized[position], {name: np.asarray(values)[position] for name, values in outputs.items()})
+        for digest, position in heapq.nsmallest(rows, digests)
+    ]
+
+
+def _smallest(chosen_of_batches: Iterable[list[Choice]], rows: int) -> list[Choice]:
+    every = (choice for choices in chosen_of_batches for choice in choices)
+    return heapq.nsmallest(rows, every, key=lambda choice: choice[:2])
+
+
+def _write_sample(sample: list[Choice], path: str) -> None:
+    with tf.io.TFRecordWriter(path) as writer:
+        for _, row, outputs in sample:
+            writer.write(_prediction_log(row, outputs).SerializeToString(deterministic=True))
+
+
+def _prediction_log(row: bytes, outputs: Mapping[str, Any]) -> PredictionLog:
+    """One row as a request and its answer; an output without a name is the model's only one."""
+    log = PredictionLog()
+    request, response = log.predict_log.request, log.predict_log.response
+    request.model_spec.signature_name = SIGNATURE
+    request.inputs[INPUT].CopyFrom(tf.make_tensor_proto([row]))
+    for name, value in outputs.items():
+        response.outputs[name].CopyFrom(tf.make_tensor_proto(np.asarray(value)[np.newaxis]))
+    return log

@@ -1,0 +1,83 @@
+"""A run of TFMA, with recorders of predictions among its extractors.
+
+TFX's own executor runs TFMA likewise, but takes extractors only as the name of a function, which it imports anew and
+does not tell where the evaluation goes; hence its part is written here. TFMA itself has no place for what looks at
+whole batches of predictions: the extractor that does goes before the stage, known by its name, that takes them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import apache_beam as beam
+import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.api import model_eval_lib
+from tensorflow_model_analysis.extractors import unbatch_extractor
+from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
+
+from components.evaluation.recording import Record, Recorder
+
+STAGE = "RecordPredictions"
+
+
+def complete_config(config: tfma.EvalConfig, has_baseline: bool) -> tfma.EvalConfig:
+    """The configuration with TFMA's defaults; without a baseline model, bars on the loss against it do not count."""
+    config = tfma.utils.update_eval_config_with_defaults(config, has_baseline=has_baseline, rubber_stamp=True)
+    tfma.utils.verify_eval_config(config)
+    return config
+
+
+def has_bars(config: tfma.EvalConfig) -> bool:
+    """Whether anything in a complete configuration can refuse a model."""
+    return bool(tfma.metrics.metric_thresholds_from_metrics_specs(config.metrics_specs, eval_config=config))
+
+
+def evaluate(
+    pipeline: beam.Pipeline,
+    examples: str,
+    models: Mapping[bool, str],
+    config: tfma.EvalConfig,
+    recorders: Sequence[Recorder],
+    folder: str,
+) -> None:
+    """Adds an evaluation to a Beam pipeline.
+
+    Args:
+        pipeline: Where to.
+        examples: The pattern of TFRecord files of tf.Examples.
+        models: The folders of the candidate (False) and the baseline (True), as far as `config` names them.
+        config: Complete.
+        recorders: What else is written on the way.
+        folder: Where TFMA writes its results.
+    """
+    shared = [
+        tfma.default_eval_shared_model(
+            eval_saved_model_path=models[spec.is_baseline], model_name=spec.name, eval_config=config
+        )
+        for spec in config.model_specs
+    ]
+    shared_model = shared[0] if len(shared) == 1 else shared
+    rows = TFExampleRecord(
+        examples, telemetry_descriptors=["Evaluator"], raw_record_column_name=tfma.constants.ARROW_INPUT_COLUMN
+    )
+    _ = (
+        pipeline
+        | "Read" >> rows.BeamSource()
+        | "Evaluate"
+        >> tfma.ExtractEvaluateAndWriteResults(
+            eval_shared_model=shared_model,
+            eval_config=config,
+            extractors=extractors(shared_model, config, recorders),
+            output_path=folder,
+        )
+    )
+
+
+def extractors(shared_model: Any, config: tfma.EvalConfig, recorders: Sequence[Recorder]) -> list[Any]:
+    """TFMA's own extractors, with the recorders before the batches are taken apart."""
+    own: list[Any] = model_eval_lib.default_extractors(eval_shared_model=shared_model, eval_config=config)
+    names = [extractor.stage_name for extractor in own]
+    recording = tfma.extractors.Extractor(stage_name=STAGE, ptransform=Record(recorders))
+    own.insert(names.index(unbatch_extractor.UNBATCH_EXTRACTOR_STAGE_NAME), recording)
+    return own

@@ -1,0 +1,239 @@
+"""The tensors of a model's signatures: raw features as plain named tensors, and the model's own inputs and outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+import tf_keras
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from contracts.errors import TrainingError
+from contracts.near_names import near_names
+
+FeatureSpec: TypeAlias = tf.io.FixedLenFeature | tf.io.VarLenFeature | tf.io.SparseFeature | tf.io.RaggedFeature
+RawFeature: TypeAlias = tf.Tensor | tf.SparseTensor
+
+MISSING: dict[tf.DType, float | str | int] = {tf.float32: float("nan"), tf.string: "", tf.int64: tf.int64.min}
+"""The value that stands for a missing one, by dtype: a plain tensor has no holes."""
+
+RESERVED = "self"
+"""The one word that TensorFlow does not take as the name of a signature's input."""
+
+
+@dataclass(frozen=True)
+class RawTensor:
+    """A raw feature as a signature takes it.
+
+    Attributes:
+        feature: The feature's name in the raw schema.
+        name: The tensor's name: the feature's, with whatever a signature cannot have replaced by `_`.
+        dtype: `tf.float32`, `tf.int64` or `tf.string`.
+        shape: The shape of one row: `()` for one value, `(None,)` for any number of values (padded with `missing`).
+        fixed_shape: The shape that the transform graph takes, for a feature that every row has; None for one that may
+            be missing, which it takes as a SparseTensor.
+    """
+
+    feature: str
+    name: str
+    dtype: tf.DType
+    shape: tuple[int | None, ...]
+    fixed_shape: tuple[int, ...] | None
+
+    @property
+    def spec(self) -> tf.TensorSpec:
+        """The signature's input, with a batch dimension of any size."""
+        return tf.TensorSpec([None, *self.shape], self.dtype, name=self.name)
+
+    @property
+    def missing(self) -> float | str | int | None:
+        """The value that means "missing"; None for a feature that must be given."""
+        return MISSING[self.dtype] if self.fixed_shape is None else None
+
+    def to_feature(self, values: tf.Tensor) -> RawFeature:
+        """What `tf.io.parse_example` gives for tf.Examples of the same rows: missing values are not there at all."""
+        if self.fixed_shape is not None:
+            return tf.reshape(values, [-1, *self.fixed_shape])
+        rows = values if self.shape else tf.expand_dims(values, axis=1)
+        present = ~tf.math.is_nan(rows) if self.dtype.is_floating else rows != tf.constant(self.missing, self.dtype)
+        return _sparse(rows, present)
+
+    def from_feature(self, feature: RawFeature) -> tf.Tensor:
+        """The inverse of `to_feature`."""
+        if self.fixed_shape is not None:
+            return tf.reshape(feature, [-1, *self.shape])
+        if self.shape:
+            return tf.sparse.to_dense(feature, self.missing)
+        column = tf.SparseTensor(feature.indices, feature.values, [feature.dense_shape[0], 1])
+        return tf.reshape(tf.sparse.to_dense(column, self.missing), [-1])
+
+
+def raw_tensors_from_schema(
+    schema: schema_pb2.Schema, feature_spec: Mapping[str, FeatureSpec], features: Iterable[str]
+) -> list[RawTensor] | None:
+    """The tensors for `features`, in their order; None where one of them is declared as sparse or ragged.
+
+    Args:
+        schema: The raw schema; it tells the features with one value from those with several.
+        feature_spec: The parsing spec of every raw feature.
+        features: Names of the raw features wanted.
+    """
+    one_value = {feature.name for feature in schema.feature if feature.value_count.max == 1}
+    wanted = list(features)
+    tensors = []
+    for feature, name in zip(wanted, tensor_names(wanted), strict=True):
+        spec = feature_spec[feature]
+        if isinstance(spec, tf.io.FixedLenFeature):
+            fixed = tuple(spec.shape)
+            tensors.append(RawTensor(feature, name, spec.dtype, () if set(fixed) <= {1} else fixed, fixed))
+        elif isinstance(spec, tf.io.VarLenFeature):
+            shape = () if feature in one_value else (None,)
+            tensors.append(RawTensor(feature, name, spec.dtype, shape, None))
+        else:
+            return None
+    return tensors
+
+
+def tensor_names(names: Iterable[str]) -> list[str]:
+    """Names that a signature's inputs can have, one for each of `names` and the same wherever possible.
+
+    TensorFlow takes letters, digits and `_`, a letter first, and takes upper and lower case for the same.
+    """
+    taken: set[str] = set()
+    unique_names = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        base = plain if plain[:1].isalpha() and plain != RESERVED else f"feature_{plain}"
+        unique, number = base, 2
+        while unique.lower() in taken:
+            unique, number = f"{base}_{number}", number + 1
+        taken.add(unique.lower())
+        unique_names.append(unique)
+    return unique_names
+
+
+def _sparse(rows: tf.Tensor, present: tf.Tensor) -> tf.SparseTensor:
+    """The present values of `rows` [batch, width], moved to the front of their rows."""
+    places = tf.where(present)
+    counted = tf.cast(present, tf.int64)
+    columns = tf.gather_nd(tf.cumsum(counted, axis=1, exclusive=True), places)
+    width = tf.maximum(tf.reduce_max(tf.reduce_sum(counted, axis=1)), 0)
+    shape: Any = tf.stack([tf.shape(rows, tf.int64)[0], width])
+    return tf.SparseTensor(tf.stack([places[:, 0], columns], axis=1), tf.gather_nd(rows, places), shape)
+
+
+Tensors: TypeAlias = Mapping[str, tf.Tensor]
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """An input of the model.
+
+    Attributes:
+        feature: The transformed feature that it takes.
+        spec: Name, dtype and shape, with a batch dimension of any size. The name is the feature's, as far as a
+            signature's input can be called so.
+    """
+
+    feature: str
+    spec: tf.TensorSpec
+
+    def fit(self, values: tf.Tensor) -> tf.Tensor:
+        """The transformed feature in the input's dtype and shape, as `fit` feeds it.
+
+        A transformed integer is always int64, where a model of images may take uint8; and Keras takes [batch] for
+        [batch, 1].
+        """
+        values = tf.cast(values, self.spec.dtype)
+        if values.shape.rank == self.spec.shape.rank:
+            return values
+        return tf.reshape(values, [-1, *self.spec.shape[1:]])
+
+    def placeholder(self, rows: tf.Tensor) -> tf.Tensor:
+        """Zeros to feed where no output depends on the input."""
+        return tf.zeros([rows, *(1 if size is None else size for size in self.spec.shape[1:])], self.spec.dtype)
+
+
+def model_inputs(model: tf_keras.Model) -> list[ModelInput]:
+    """The inputs of a functional model.
+
+    Raises:
+        TrainingError: The model does not say what its inputs are.
+    """
+    try:
+        nested = model.input
+    except AttributeError as error:
+        raise TrainingError(
+            f"build_model in the recipe's model.py: received a {type(model).__name__} without inputs, "
+            "expected one with an Input for each feature.",
+            "Return tf_keras.Model(inputs, outputs), or a subclass of it called so.",
+        ) from error
+    tensors = dict(nested) if isinstance(nested, Mapping) else dict(zip(model.input_names, model.inputs, strict=True))
+    return [
+        ModelInput(feature, tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype, name=name))
+        for (feature, tensor), name in zip(tensors.items(), tensor_names(tensors), strict=True)
+    ]
+
+
+def model_feed(inputs: list[ModelInput], transformed: Tensors, rows: tf.Tensor) -> dict[str, tf.Tensor]:
+    """What the model's inputs get, by tensor name; see `ModelInput.placeholder` for what is not among `transformed`."""
+    return {
+        given.spec.name: given.fit(transformed[given.feature])
+        if given.feature in transformed
+        else given.placeholder(rows)
+        for given in inputs
+    }
+
+
+def model_outputs(model: tf_keras.Model, inputs: Tensors) -> Tensors:
+    """The model's outputs for inputs by feature, by the outputs' names."""
+    outputs = model(dict(inputs), training=False)
+    if isinstance(outputs, Mapping):
+        return dict(outputs)
+    return dict(zip(model.output_names, tf.nest.flatten(outputs), strict=True))
+
+
+def cast_for_serving(outputs: Any) -> Any:
+    """Floats as float32, whatever precision the model computes in: clients know no bfloat16."""
+    return tf.nest.map_structure(
+        lambda tensor: tf.cast(tensor, tf.float32) if tensor.dtype.is_floating else tensor, outputs
+    )
+
+
+def check_serving_outputs(outputs: Any) -> None:
+    """Checks what the recipe's `serving_outputs` returned.
+
+    Raises:
+        TrainingError: It is no mapping of names to tensors.
+    """
+    named = isinstance(outputs, Mapping) and all(isinstance(tensor, tf.Tensor) for tensor in outputs.values())
+    if not named or not outputs:
+        raise TrainingError(
+            f"serving_outputs in the recipe's model.py: received {outputs}, expected tensors by name.",
+            'Return a dict with a tensor of shape [batch, ...] a name, such as {"probabilities": ...}.',
+        )
+
+
+def embedding_model(model: tf_keras.Model, layer: str) -> Callable[..., tf.Tensor]:
+    """The model up to the output of one of its layers.
+
+    Raises:
+        TrainingError: The model has no such layer, or uses it several times, or not for one tensor.
+    """
+    names = [candidate.name for candidate in model.layers]
+    if layer not in names:
+        nearest = near_names(layer, names, most=len(names), cutoff=0.0)
+        raise TrainingError(
+            f"trainer.embedding_layer: received {layer!r}, expected a layer of the model: {', '.join(nearest)}.",
+            "Name one of these layers, or none.",
+        )
+    chosen = model.get_layer(layer)
+    if len(chosen.inbound_nodes) != 1 or isinstance(chosen.output, (list, tuple, dict)):
+        raise TrainingError(
+            f"trainer.embedding_layer: received {layer!r}, expected a layer with one output that the model uses once.",
+            "Name the layer after it.",
+        )
+    return tf_keras.Model(model.input, chosen.output, name="embedding")  # type: ignore[no-any-return]

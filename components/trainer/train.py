@@ -1,0 +1,279 @@
+"""Training on one page, from transformed examples to a SavedModel.
+
+Strategy, precision, data, model, restore, fit, export.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import shutil
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+import tf_keras
+
+from components.autograph import bypass_libraries
+from components.trainer import (
+    building,
+    callbacks,
+    checks,
+    devices,
+    export,
+    features,
+    inputs,
+    optimization,
+    resuming,
+    schedule,
+)
+from components.trainer.features import Feature
+from components.trainer.inputs import Augment, Split
+from components.trainer.job import Job
+from components.trainer.schedule import Plan
+from components.trainer.settings import TrainerSettings
+from contracts.file_names import HISTORY_FILE
+
+
+@dataclass(frozen=True)
+class Data:
+    """The splits to learn from and to validate with."""
+
+    train: Split
+    eval: Split
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a training went.
+
+    Attributes:
+        validation_metrics: Those of the exported model by name, without `val_`; None is a value that is no number.
+        facts: For the model's card: epochs, steps, replicas, and the strategy in words.
+    """
+
+    validation_metrics: dict[str, float | None]
+    facts: dict[str, Any]
+
+
+def train(job: Job, progress: str | None = None) -> None:
+    """Trains in this process, alone or as one of several, and exports the model if this is the chief.
+
+    Args:
+        job: What is trained.
+        progress: The file that says how far the training is; None writes none.
+    """
+    bypass_libraries()
+    settings = job.settings
+    tf_keras.utils.set_random_seed(settings.seed)
+    recipe = importlib.import_module(job.model_module)
+    transform_output = tft.TFTransformOutput(job.transform_graph)
+
+    # Strategy
+    devices.check_files(job.train_files, settings)
+    strategy = devices.create_strategy(settings)
+
+    # Precision, of whatever is built from here to the trained model
+    with devices.precision_policy(settings.precision, not devices.is_parameter_server(strategy)) as policy:
+        # Data
+        model_features, data = open_data(job, transform_output)
+        if settings.debug:
+            checks.check_values(data.train, job.train_files)
+
+        # Model
+        build = functools.partial(building.build, recipe, model_features, settings)
+        with strategy.scope():
+            model = build()
+
+        # Restore and fit: `fit` says what is restored in which order
+        note = devices.describe_strategy(strategy, policy)
+        _log(f"Training in {note}")
+        result = fit(model, recipe, job, data, strategy, note, progress)
+        model = devices.on_one_device(model, strategy, build)
+        optimization.undo_recompute(model)
+
+    # Export
+    if devices.is_chief(strategy):
+        options = export.Options(
+            serving_outputs=export.serving_outputs_of(recipe, settings.params),
+            embedding_layer=settings.embedding_layer,
+            raw_examples=export.read_warm_up_rows(job.raw_eval_files),
+            class_names=job.class_names,
+            validation_metrics=result.validation_metrics,
+            training={"settings": settings.model_dump(mode="json"), "precision": policy, **result.facts},
+        )
+        export.save(model, transform_output, job.label, job.serving_model_dir, options)
+        if job.checkpoint_dir:
+            shutil.rmtree(job.checkpoint_dir, ignore_errors=True)
+
+
+def open_data(job: Job, transform_output: tft.TFTransformOutput) -> tuple[list[Feature], Data]:
+    """The model's features, and the splits that the transform graph's files hold."""
+    settings = job.settings
+    schema = transform_output.transformed_metadata.schema
+    model_features = features.from_schema(schema, job.label, settings.sample_weight)
+    layout = inputs.Layout.from_transform(transform_output, model_features, job.label, settings.sample_weight)
+    train_split, eval_split = (
+        inputs.open_split(files, layout, settings.input) for files in (job.train_files, job.eval_files)
+    )
+    return model_features, Data(train_split, eval_split)
+
+
+def fit(
+    model: tf_keras.Model,
+    recipe: types.ModuleType,
+    job: Job,
+    data: Data,
+    strategy: tf.distribute.Strategy,
+    note: str,
+    progress: str | None = None,
+) -> Result:
+    """Trains the model, phase by phase, from where an interrupted training of the same job stopped.
+
+    Args:
+        model: Not compiled.
+        recipe: The recipe's model.py.
+        job: What is trained.
+        data: What is learned from.
+        strategy: In whose scope the model was built.
+        note: What the live table shows beside the metrics.
+        progress: See `train`.
+
+    Returns:
+        How it went; the model is the one to export.
+
+    Raises:
+        TrainingError: There is less data than a batch, the model has not an output for each class, or the loss became
+            NaN.
+    """
+    settings = job.settings
+    plans = schedule.plan_phases(settings, data.train.rows)
+    make_batches = functools.partial(
+        data.train.training_batches, settings.batch_size, settings.seed, settings.input, augmentation(recipe, settings)
+    )
+    batches = make_batches()
+    _log(*schedule.describe_batches(settings, plans, data.train, data.eval, strategy.num_replicas_in_sync))
+    _log(*building.describe_parameters(model))
+    if settings.debug:
+        checks.check_shapes(model, next(iter(batches)))
+    history: dict[str, list[float]] = {}
+    # What an interrupted training is restored from, in this order. The order is important.
+    # 1. The weights are those that `build_model` gave them, seeded or pre-trained.
+    # 2. Phase by phase, the model is compiled: a new optimizer, with its variables, so that there is what to restore.
+    # 3. Before `fit`, what was kept of the last whole epoch: weights, optimizer (moments, the learning rate, the loss
+    #    scale, and the steps that a schedule counts), the layers' random generators, history.csv and best weights.
+    # 4. `fit` is given the epoch to go on with, and the batches from that epoch's first step on. A phase that was done
+    #    has no epoch left.
+    # 5. As `fit` begins, the callbacks set themselves to zero; TrainingState, the last one, then gives early stopping,
+    #    reduce_lr_on_plateau and best_checkpoint back what they had counted, and early stopping its best weights.
+    # 6. After the last phase, the weights of the best epoch, where `best_checkpoint` is asked for: `_final_history`.
+    # Not restored: TensorBoard's curves of the epochs before, and numbers that a layer of the recipe's own draws by
+    # tf.random.uniform and the like, which begin anew.
+    for number, plan in enumerate(plans):
+        with strategy.scope():
+            # Parameter servers know no generators, and train in no order that could be repeated.
+            changed = [] if devices.is_parameter_server(strategy) else resuming.use_generators(model, settings.seed)
+            building.compile_model(model, recipe, settings, plan, batches.element_spec[1])
+        if number == 0:
+            checks.check_labels(model, {"train": data.train, "eval": data.eval}, job.class_names)
+        chosen, initial_epoch = _callbacks_and_start(model, job, number, plan, batches, strategy)
+        start_step = (initial_epoch - plan.initial_epoch) * plan.steps_per_epoch
+        with checks.checked_numerics(settings.debug):
+            history = model.fit(
+                devices.distributed_batches(functools.partial(make_batches, start_step=start_step), strategy),
+                initial_epoch=initial_epoch,
+                epochs=plan.epochs,
+                steps_per_epoch=plan.steps_per_epoch,
+                validation_data=data.eval.evaluation_batches(settings.input),
+                # Said outright, for several steps an execution cannot find the end of the data by themselves.
+                validation_steps=data.eval.evaluation_steps,
+                callbacks=[
+                    *callbacks.watchers(plans[-1].epochs, note, not devices.is_parameter_server(strategy), progress),
+                    *chosen,
+                ],
+                verbose=2,
+            ).history
+        resuming.drop_generators(changed)
+    devices.wait_for_all(strategy)
+    history = _final_history(model, job, data.eval, history)
+    return Result(last_validation_metrics(history), _facts(plans[-1], strategy))
+
+
+def last_validation_metrics(history: Mapping[str, Sequence[float]]) -> dict[str, float | None]:
+    """The validation metrics of the last epoch; None is a value that is no number.
+
+    Args:
+        history: Values by metric, one an epoch: the `history` of tf_keras.callbacks.History.
+    """
+    last = {name[4:]: float(values[-1]) for name, values in history.items() if name.startswith("val_")}
+    return {name: value if math.isfinite(value) else None for name, value in last.items()}
+
+
+def augmentation(recipe: types.ModuleType, settings: TrainerSettings) -> Augment | None:
+    """The optional function `augment(features, seed, params)` of a recipe's model.py, its params filled in."""
+    augment = getattr(recipe, "augment", None)
+    return functools.partial(augment, params=settings.params) if augment else None
+
+
+def _callbacks_and_start(
+    model: tf_keras.Model,
+    job: Job,
+    phase: int,
+    plan: Plan,
+    batches: tf.data.Dataset,
+    strategy: tf.distribute.Strategy,
+) -> tuple[list[tf_keras.callbacks.Callback], int]:
+    """What recipe.yaml asks for, before what keeps the training's state; and the epoch to begin with, once restored."""
+    settings = job.settings.callbacks
+    chosen = callbacks.from_settings(settings, job.model_run_dir)
+    initial_epoch, state = plan.initial_epoch, None
+    if settings.backup and job.checkpoint_dir:
+        # A folder a phase: a phase that was done is skipped, for its state says that all its epochs were.
+        folder = f"{job.checkpoint_dir}/phase-{phase}"
+        with strategy.scope():
+            state = resuming.TrainingState(folder, job.model_run_dir, model, chosen, strategy)
+            initial_epoch = state.restore(plan.initial_epoch, plan.epochs, plan.steps_per_epoch)
+    if devices.is_chief(strategy):
+        if settings.tensorboard and settings.tensorboard.example_images:
+            shown = batches.skip(initial_epoch - plan.initial_epoch)
+            chosen.append(callbacks.ExampleImages(shown, settings.tensorboard.example_images, job.model_run_dir))
+        history_path = Path(job.model_run_dir, HISTORY_FILE)
+        goes_on = phase > 0 or (state is not None and state.was_restored)
+        chosen.append(tf_keras.callbacks.CSVLogger(str(history_path), append=goes_on))
+    return [*chosen, *([state] if state else [])], initial_epoch
+
+
+def _final_history(
+    model: tf_keras.Model, job: Job, split: Split, history: dict[str, list[float]]
+) -> dict[str, list[float]]:
+    """Takes the best weights where they are kept; returns the validation metrics of the weights that the model has."""
+    wanted = job.settings.callbacks
+    if wanted.best_checkpoint:
+        model.load_weights(f"{job.model_run_dir}/{callbacks.BEST_WEIGHTS}").expect_partial()
+    if history and not wanted.best_checkpoint and not wanted.early_stopping:
+        return history
+    # The model is not, or not surely, the last epoch's.
+    batches = split.evaluation_batches(job.settings.input)
+    metrics = model.evaluate(batches, steps=split.evaluation_steps, verbose=0, return_dict=True)
+    return {f"val_{name}": [value] for name, value in metrics.items()}
+
+
+def _facts(last: Plan, strategy: tf.distribute.Strategy) -> dict[str, Any]:
+    return {
+        "epochs": last.epochs,
+        "steps_per_epoch": last.steps_per_epoch,
+        "replicas": strategy.num_replicas_in_sync,
+        "strategy": type(strategy).__name__.lstrip("_"),
+    }
+
+
+def _log(*lines: str) -> None:
+    """Writes lines to the node's log, at once: what comes next may take long."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""What several rooms share, without TensorFlow: formats that one writes and another reads, errors, settings."""

@@ -1,0 +1,13 @@
+"""Names of files that one room writes and another reads, whose content no contract here describes; some are TFX's."""
+
+SCHEMA_FILE = "schema.pbtxt"
+STATISTICS_FILE = "FeatureStats.pb"
+ANOMALIES_FILE = "SchemaDiff.pb"
+FAILURE_FILE = "failure.json"
+STRING_LENGTHS = "string_lengths"
+"""Not a file: the custom statistic of texts in STATISTICS_FILE."""
+
+SAMPLE_FILE = "sampled_predictions.tfrecord"
+HISTORY_FILE = "history.csv"
+SERVING_MODEL_FOLDER = "Format-Serving"
+REPORT_FILE = "report.html"

@@ -1,0 +1,111 @@
+"""The card of an exported model: what it is, what it takes and how it came about, as JSON beside the model.
+
+Reading a card needs neither TensorFlow nor the model.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from contracts.content import HasFiles, Record, read_record
+from contracts.file_names import SERVING_MODEL_FOLDER
+
+CARD_FILE = "assets.extra/card.json"
+"""Where a SavedModel keeps its card; TensorFlow leaves `assets.extra` alone."""
+
+
+class Tensor(Record):
+    """An input or output of a signature.
+
+    Attributes:
+        dtype: TensorFlow's name of it: `float32`, `int64`, `string`, …
+        shape: With the batch dimension first; None is a dimension of any size, and a shape of None may be any.
+        feature: The raw or transformed feature that an input stands for; its name where that can be a tensor's name.
+        missing: The value that means "missing", where a value may be missing; `"NaN"` stands for the float. None where
+            every row must have a value. In `string` tensors the empty string cannot be told from a missing one.
+    """
+
+    dtype: str
+    shape: list[int | None] | None
+    feature: str | None = None
+    missing: str | int | None = None
+
+    @property
+    def shape_text(self) -> str:
+        """The shape; a question mark stands for any size."""
+        if self.shape is None:
+            return "any"
+        return f"[{', '.join('?' if size is None else str(size) for size in self.shape)}]"
+
+
+class Signature(Record):
+    """One way to call the model.
+
+    Attributes:
+        inputs: By name. `examples` takes serialized tf.Examples of raw features.
+        outputs: By name.
+    """
+
+    inputs: dict[str, Tensor]
+    outputs: dict[str, Tensor]
+
+
+class Card(Record):
+    """What is known about an exported model.
+
+    Attributes:
+        format: The version of this description.
+        name: The Keras model's name.
+        label: The transformed feature that it predicts.
+        created: When it was exported, UTC.
+        num_parameters: Trained and other weights together.
+        signatures: By name; see components/trainer/signatures.py.
+        embedding_layer: The layer whose output the signature `embedding` gives, as it gives it; None without one.
+        class_names: The classes by id, where they have names; also in `labels.txt` beside the card, one a line.
+        validation_metrics: Those of this model by name, without `val_`; None is a value that is no number.
+        training: Facts about the training, as the Trainer gave them.
+        versions: Of Python and of the packages that made the model.
+        schema_sha256: The SHA-256 of the raw schema's deterministic serialization, in hexadecimal.
+    """
+
+    format: Literal[1] = 1
+    name: str
+    label: str
+    created: datetime
+    num_parameters: int
+    signatures: dict[str, Signature]
+    embedding_layer: str | None = None
+    class_names: list[str] | None = None
+    validation_metrics: dict[str, float | None] = Field(default_factory=dict)
+    training: dict[str, Any] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    schema_sha256: str = ""
+
+    @property
+    def callbacks(self) -> dict[str, Any]:
+        """The settings of what watched the training."""
+        settings = self.training.get("settings")
+        callbacks = settings.get("callbacks") if isinstance(settings, dict) else None
+        return callbacks if isinstance(callbacks, dict) else {}
+
+
+def read_card(saved_model: Path) -> Card:
+    """The card of a SavedModel, by its folder.
+
+    Raises:
+        ContentError: It is missing or broken.
+    """
+    return read_record(saved_model / CARD_FILE, Card)
+
+
+def read_card_of(model: HasFiles) -> Card:
+    """The card of a Model artifact.
+
+    Raises:
+        ContentError: It is missing or broken.
+    """
+    return read_record(model.file(f"{SERVING_MODEL_FOLDER}/{CARD_FILE}"), Card)

@@ -1,1 +1,0 @@
-"""One module a page: what it shows, read from the store; templates/dashboard/ says how."""

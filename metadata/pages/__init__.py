@@ -1,1 +1,0 @@
-"""What the report and the dashboard share: templates, style, charts."""

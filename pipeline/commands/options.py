@@ -1,0 +1,50 @@
+"""What the commands share: their options, their exit codes, and how they tell errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from contracts.errors import MillraceError, SettingsError
+from pipeline.run.command_lines import DEFAULT_ENVIRONMENT, DEFAULT_RECIPE
+
+EXIT_ERROR = 1
+EXIT_SETTINGS = 2
+EXIT_NOT_GOOD_ENOUGH = 3
+EXIT_INTERRUPTED = 130
+
+RECIPE_ARGUMENT = click.argument("recipe_name", metavar="[RECIPE]", default=DEFAULT_RECIPE)
+SET_OPTION = click.option(
+    "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a setting, e.g. trainer.batch_size=64."
+)
+ENVIRONMENT_OPTION = click.option(
+    "--env",
+    "environment_name",
+    default=DEFAULT_ENVIRONMENT,
+    show_default=True,
+    help="A name under environments/, or a file.",
+)
+
+
+def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Prints an error that the user can mend as one message, and ends with its documented exit code."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except MillraceError as error:
+            print_error(error)
+            sys.exit(EXIT_SETTINGS if isinstance(error, SettingsError) else EXIT_ERROR)
+
+    return wrapped
+
+
+def print_error(error: MillraceError) -> None:
+    """Prints an error."""
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(str(error), err=True)

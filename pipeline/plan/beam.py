@@ -1,0 +1,197 @@
+"""Beam's engine: which one does the data work, its pipeline options, and whether it can be reached."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from pathlib import Path
+
+from components.example_gen.files import InputFiles
+from contracts.errors import EngineError, SettingsError
+from pipeline.plan import project
+from pipeline.plan.beam_settings import BeamSettings, DataflowSettings, FlinkSettings, SparkSettings
+
+NO_PACKING = "--sdk_container_image=millrace"
+"""Names what workers run: else TFX packs itself into a source distribution for them, once a node."""
+
+GIGABYTE = 1e9
+BASE_BYTES = 3e9
+"""What a node needs for any data: Python, TensorFlow, Beam."""
+
+MEMORY_PER_BYTE = 20
+"""What the Beam work of a node needs in memory for each byte of raw data, about."""
+
+GZIP_RATIO = 6
+"""How many bytes of text a byte of gzip holds, about."""
+
+WORKERS_STAY_MILLISECONDS = 60_000
+"""How long a worker that has nothing to do waits for the next stage of its job."""
+
+CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+def resolve_engine(
+    settings: BeamSettings, inputs: InputFiles, memory: int | None = None
+) -> tuple[BeamSettings, str | None]:
+    """Turns `auto` into an engine. The same machine and data give the same answer in each process of a run.
+
+    Args:
+        settings: What the environment says.
+        inputs: The raw data.
+        memory: Bytes of this machine; None asks it.
+
+    Returns:
+        The settings with a runner other than `auto`, and why it is that one in one line; None where the environment
+        chose it.
+    """
+    if settings.runner != "auto":
+        return settings, None
+    there = machine_memory() if memory is None else memory
+    raw = _raw_bytes(inputs.files)
+    needed = BASE_BYTES + MEMORY_PER_BYTE * raw
+    fits = needed <= there
+    engine = "direct" if fits else settings.engines[0]
+    name = "in memory" if fits else {"flink": "on Flink", "spark": "on Spark", "dataflow": "on Dataflow"}[engine]
+    why = (
+        f"Data work runs {name}: {raw / GIGABYTE:.3g} GB of raw data need about {needed / GIGABYTE:.1f} GB, "
+        f"and this machine has {there / GIGABYTE:.1f} GB."
+    )
+    return settings.model_copy(update={"runner": engine}), why
+
+
+def pipeline_options(settings: BeamSettings) -> list[str]:
+    """The pipeline options that every node's Beam work runs with; its runner is not `auto`.
+
+    None at all means Beam's own default: the DirectRunner in memory, which on two cores beats `multi_processing` up to
+    at least 300,000 rows. Given any option, TFX packs itself into a source distribution for remote workers, once a
+    node, unless an option says where they have it from.
+    """
+    if settings.runner == "flink" and settings.flink:
+        return [*_flink_options(settings.flink), *settings.options]
+    if settings.runner == "spark" and settings.spark:
+        return [*_job_server_options(settings.spark), *settings.options]
+    if settings.runner == "dataflow" and settings.dataflow:
+        return [*_dataflow_options(settings.dataflow), *settings.options]
+    return [*settings.options, *(_setup_file() or [NO_PACKING])] if settings.options else []
+
+
+def _flink_options(settings: FlinkSettings) -> list[str]:
+    return [*_job_server_options(settings), f"--parallelism={settings.parallelism}"]
+
+
+def _job_server_options(settings: FlinkSettings | SparkSettings) -> list[str]:
+    options = [
+        "--runner=PortableRunner",
+        f"--job_endpoint={settings.job_endpoint}",
+        f"--environment_type={settings.environment_type}",
+        # Our workers are this very machine's or run our image: there is nothing to install on them, and naming what
+        # they run keeps TFX from packing itself up. A list of installed packages, for each job's log, costs a second.
+        NO_PACKING,
+        "--experiments=disable_logging_submission_environment",
+    ]
+    if settings.artifact_endpoint:
+        options.append(f"--artifact_endpoint={settings.artifact_endpoint}")
+    if settings.environment_config:
+        # A worker there is a process, which would be started anew, TensorFlow and all, for each stage.
+        options += [
+            f"--environment_config={settings.environment_config}",
+            f"--environment_cache_millis={WORKERS_STAY_MILLISECONDS}",
+        ]
+    return options
+
+
+def _dataflow_options(settings: DataflowSettings) -> list[str]:
+    given = {name: value for name, value in settings.model_dump().items() if value is not None}
+    options = ["--runner=DataflowRunner", *(f"--{name}={value}" for name, value in given.items())]
+    if settings.sdk_container_image:
+        return options
+    if not (setup_file := _setup_file()):
+        raise SettingsError(
+            f"Dataflow's workers would install the recipes by {project.root() / 'setup.py'}, which is not there.",
+            "Name an image that holds them, beam.dataflow.sdk_container_image, or write that file; see "
+            "docs/projects.md.",
+        )
+    return [*options, *setup_file]
+
+
+def _setup_file() -> list[str]:
+    """The option by which remote workers install the project's code, where the project can be installed."""
+    path = project.root() / "setup.py"
+    return [f"--setup_file={path}"] if path.exists() else []
+
+
+def machine_memory() -> int:
+    """The bytes of memory of this machine, or of the container that this runs in."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = CONTROL_GROUP.read_text(encoding="ascii").strip() if CONTROL_GROUP.exists() else "max"
+    return physical if limit == "max" else min(physical, int(limit))
+
+
+def _raw_bytes(files: Iterable[Path]) -> int:
+    return sum(path.stat().st_size * (GZIP_RATIO if path.suffix in {".gz", ".tgz"} else 1) for path in files)
+
+
+REACH_SECONDS = 5.0
+START_FLINK = "Start one on this machine with `make flink`, or correct beam.flink.{setting} in the environment."
+
+
+def reach_engine(settings: BeamSettings) -> str | None:
+    """Reaches for the engine; `settings` with `auto` are those of the engine that large data go to.
+
+    Returns:
+        What it is in one line; None where the data work stays in memory, or is Dataflow's, which only the first job
+        reaches.
+
+    Raises:
+        EngineError: It cannot be reached now.
+        SettingsError: It has too few slots.
+    """
+    engine = settings.engines[0] if settings.runner == "auto" else settings.runner
+    if engine == "flink" and settings.flink:
+        return _reach_flink(settings.flink)
+    if engine == "spark" and settings.spark:
+        return _reach_job_server(
+            settings.spark, "Spark", "Start Beam's Spark job server, or correct beam.spark.job_endpoint."
+        )
+    return None
+
+
+def _reach_flink(settings: FlinkSettings) -> str:
+    described = _reach_job_server(settings, "Flink", START_FLINK.format(setting="job_endpoint"))
+    if settings.flink_master is None:
+        return described
+    overview = _flink_overview(settings.flink_master)
+    slots, workers = int(overview["slots-total"]), int(overview["taskmanagers"])
+    if slots < settings.parallelism:
+        raise SettingsError(
+            f"Flink at {settings.flink_master} has {slots} task slots in {workers} TaskManagers, expected at least "
+            f"{settings.parallelism}, as beam.flink.parallelism says: jobs would wait for them in vain.",
+            f"Set parallelism to {slots} or fewer, or add TaskManagers." if slots else "Start its TaskManagers.",
+        )
+    return f"{described}; Flink {overview['flink-version']}: {workers} TaskManagers, {slots} slots"
+
+
+def _reach_job_server(settings: FlinkSettings | SparkSettings, name: str, fix: str) -> str:
+    host, _, port = settings.job_endpoint.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise EngineError(
+            f"Beam's job server for {name} cannot be reached at {settings.job_endpoint}: {error}.", fix
+        ) from error
+    return f"{name}'s job server at {settings.job_endpoint}"
+
+
+def _flink_overview(master: str) -> dict[str, str]:
+    try:
+        with urllib.request.urlopen(f"http://{master}/overview", timeout=REACH_SECONDS) as answer:
+            overview: dict[str, str] = json.load(answer)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        raise EngineError(
+            f"Flink's JobManager cannot be reached at {master}: {error}.", START_FLINK.format(setting="flink_master")
+        ) from error
+    return overview

@@ -1,0 +1,304 @@
+"""The table of nodes: what runs, on what, and what each result depends on. Reading it imports no TFX.
+
+A new node is one entry here and its component. The DAG (dag.py), the cache keys (fingerprint.py), `--from` and `--to`,
+the progress table, the report's graph and Kubeflow's tasks are derived from it (nodes.py). The entries of a recipe's
+own nodes are read from its recipe.yaml and components.py (recipe_nodes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from contracts.fingerprints import Fingerprint
+from pipeline.plan.recipe import Recipe
+
+BASELINE_NODE = "BaselineModel"
+INFRA_NODE = "InfraValidator"
+PUSHER_NODE = "Pusher"
+TFLITE_NODE = "TFLite"
+TRAINER_NODE = "Trainer"
+
+RESERVED = ("NotGoodEnough", "CloseRun")
+"""Tasks that a scheduler has besides nodes, and names them as."""
+
+NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """What a component's arguments are made from.
+
+    Attributes:
+        recipe: What runs.
+        state_root: The environment's folder for what processes share besides artifacts.
+        serving_root: The environment's folder for pushed models.
+        span: The resolved span of the input data; None where its path has none.
+        fingerprint: The node's; empty for a node without one.
+    """
+
+    recipe: Recipe
+    state_root: Path
+    serving_root: Path
+    span: int | None
+    fingerprint: Fingerprint
+
+
+def _no_arguments(_context: BuildContext) -> dict[str, Any]:
+    return {}
+
+
+def _always(_recipe: Recipe) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the pipeline.
+
+    Attributes:
+        name: Its id.
+        component: `module:name` of what makes its TFX component, called with a channel an input and the arguments.
+        inputs: By the component's parameter, `Node.output`. The input of a node that is absent is left out.
+        outputs: By output, the name of the artifact type.
+        after: Nodes that it waits for without taking anything from them.
+        before: Nodes that wait for it.
+        arguments: The component's other arguments.
+        settings: What its result depends on: keys of recipe.yaml and what is below them, and `serving_root`.
+        code: Modules that it depends on besides the component's; `{recipe}` stands for the recipe's name.
+        packages: Distributions whose version it depends on.
+        image_packages: Further ones where the raw data are images.
+        files: What lies outside the project and makes its result: the raw data, or the curated schema.
+        answers_for_the_chain: Whether it also depends on this very table. Components know nothing of the chain that
+            they are in; one that costs nothing to run again answers for it.
+        uses_beam: Whether Beam does its work, on whatever engine the environment names.
+        uncached: Why it runs in every run; empty for a node that is taken from the cache.
+        looks_up: Whether it finds artifacts and does no work of its own; such a node has no fingerprint.
+        when: Whether a recipe's pipeline has it.
+        absence: Why it has not, and what to do; for a node that users may miss.
+        own: Whether the recipe brought it.
+    """
+
+    name: str
+    component: str
+    inputs: Mapping[str, str] = NONE
+    outputs: Mapping[str, str] = NONE
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    arguments: Callable[[BuildContext], dict[str, Any]] = _no_arguments
+    settings: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    image_packages: tuple[str, ...] = ()
+    files: Literal["", "data", "schema"] = ""
+    answers_for_the_chain: bool = False
+    uses_beam: bool = False
+    uncached: str = ""
+    looks_up: bool = False
+    when: Callable[[Recipe], bool] = _always
+    absence: tuple[str, str] = ("", "")
+    own: bool = False
+
+    @property
+    def upstream(self) -> tuple[str, ...]:
+        """The nodes that it comes after."""
+        sources = (source.partition(".")[0] for source in self.inputs.values())
+        return tuple(dict.fromkeys((*sources, *self.after)))
+
+    def among(self, present: Mapping[str, Node]) -> Node:
+        """This node in a pipeline: without what it takes from absent nodes, and after those that come before it."""
+        inputs = {name: source for name, source in self.inputs.items() if source.partition(".")[0] in present}
+        waits = (*self.after, *(node.name for node in present.values() if self.name in node.before))
+        return replace(self, inputs=inputs, after=tuple(name for name in waits if name in present))
+
+
+def _trainer_arguments(context: BuildContext) -> dict[str, Any]:
+    recipe, settings = context.recipe, context.recipe.settings
+    # An interrupted training goes on only with the code and the settings that it began with.
+    checkpoints = context.state_root / recipe.name / "checkpoints" / context.fingerprint.digest
+    config = {
+        "model_module": recipe.model_module,
+        "label": settings.label,
+        "trainer": settings.trainer.model_dump(mode="json"),
+        "checkpoint_root": str(checkpoints),
+    }
+    return {"run_fn": "components.trainer.run.run_fn", "custom_config": config}
+
+
+def _pusher_arguments(context: BuildContext) -> dict[str, Any]:
+    # Imports TFX, which whoever asks for arguments has imported.
+    from components.pusher.component import RUN_ID
+
+    return {
+        "base_directory": str(context.serving_root / context.recipe.name),
+        "keep_versions": context.recipe.settings.pusher.keep_versions,
+        "run_id": RUN_ID,
+    }
+
+
+TABLE: tuple[Node, ...] = (
+    Node(
+        "ExampleGen",
+        component="components.example_gen.component:ExampleGen",
+        outputs={"examples": "Examples", "rejected_rows": "RejectedRows"},
+        arguments=lambda context: {
+            "settings": context.recipe.settings.data,
+            "base_dir": str(context.recipe.project),
+            "span": context.span,
+        },
+        settings=("data",),
+        packages=("pyarrow", "tfx-bsl"),
+        image_packages=("pillow",),
+        files="data",
+        uses_beam=True,
+    ),
+    Node(
+        "StatisticsGen",
+        component="components.statistics_gen:StatisticsGen",
+        inputs={"examples": "ExampleGen.examples"},
+        outputs={"statistics": "ExampleStatistics"},
+        packages=("tensorflow-data-validation",),
+        uses_beam=True,
+    ),
+    Node(
+        "SchemaGen",
+        component="tfx.components.schema_gen.import_schema_gen.component:ImportSchemaGen",
+        outputs={"schema": "Schema"},
+        arguments=lambda context: {"schema_file": str(context.recipe.curated_schema)},
+        packages=("tensorflow-data-validation",),
+        files="schema",
+        when=lambda recipe: recipe.curated_schema is not None,
+    ),
+    Node(
+        "SchemaGen",
+        component="tfx.components.schema_gen.component:SchemaGen",
+        inputs={"statistics": "StatisticsGen.statistics"},
+        outputs={"schema": "Schema"},
+        arguments=lambda _context: {"infer_feature_shape": False},
+        packages=("tensorflow-data-validation",),
+        when=lambda recipe: recipe.curated_schema is None,
+    ),
+    Node(
+        "ExampleValidator",
+        component="tfx.components.example_validator.component:ExampleValidator",
+        inputs={"statistics": "StatisticsGen.statistics", "schema": "SchemaGen.schema"},
+        outputs={"anomalies": "ExampleAnomalies"},
+        packages=("tensorflow-data-validation",),
+    ),
+    Node(
+        "DataGate",
+        component="components.data_gate:DataGate",
+        inputs={
+            "examples": "ExampleGen.examples",
+            "schema": "SchemaGen.schema",
+            "anomalies": "ExampleValidator.anomalies",
+        },
+        outputs={"verdict": "GateVerdict"},
+        arguments=lambda context: {"on_anomaly": context.recipe.settings.gate.on_anomaly},
+        settings=("gate",),
+        answers_for_the_chain=True,
+    ),
+    Node(
+        "Transform",
+        component="components.transform:Transform",
+        inputs={"examples": "ExampleGen.examples", "schema": "SchemaGen.schema"},
+        outputs={"transform_graph": "TransformGraph", "transformed_examples": "Examples"},
+        after=("DataGate",),
+        arguments=lambda context: {
+            "preprocessing_fn": context.recipe.preprocessing_fn,
+            "params": context.recipe.settings.transform.params,
+        },
+        settings=("transform",),
+        code=("recipes.{recipe}.features",),
+        packages=("tensorflow", "tensorflow-transform"),
+        uses_beam=True,
+    ),
+    Node(
+        TRAINER_NODE,
+        component="components.trainer.component:Trainer",
+        inputs={
+            "raw_examples": "ExampleGen.examples",
+            "examples": "Transform.transformed_examples",
+            "transform_graph": "Transform.transform_graph",
+        },
+        outputs={"model": "Model", "model_run": "ModelRun"},
+        arguments=_trainer_arguments,
+        settings=("trainer", "label"),
+        code=("components.trainer.run", "recipes.{recipe}.model"),
+        packages=("tensorflow", "tf-keras"),
+    ),
+    Node(
+        BASELINE_NODE,
+        component="components.baseline:baseline_model",
+        inputs={"candidate": "Trainer.model"},
+        outputs={"model": "Model"},
+        uncached="it looks up the latest blessed model to compare with",
+        looks_up=True,
+    ),
+    Node(
+        "Evaluator",
+        component="components.evaluation.component:Evaluator",
+        inputs={"examples": "ExampleGen.examples", "model": "Trainer.model", "baseline_model": "BaselineModel.model"},
+        outputs={"evaluation": "ModelEvaluation", "blessing": "ModelBlessing"},
+        arguments=lambda context: {
+            "label": context.recipe.settings.label,
+            "settings": context.recipe.settings.evaluator,
+            "sampled_rows": context.recipe.settings.infra_validator.requests,
+        },
+        # It keeps predictions for as many rows as the InfraValidator asks.
+        settings=("evaluator", "label", "infra_validator"),
+        packages=("tensorflow", "tensorflow-model-analysis"),
+        uses_beam=True,
+    ),
+    Node(
+        TFLITE_NODE,
+        component="components.tflite.component:TFLite",
+        inputs={
+            "transformed_examples": "Transform.transformed_examples",
+            "transform_graph": "Transform.transform_graph",
+            "model": "Trainer.model",
+            "model_blessing": "Evaluator.blessing",
+        },
+        outputs={"tflite_model": "TFLiteModel"},
+        arguments=lambda context: {
+            "name": context.recipe.name,
+            "label": context.recipe.settings.label,
+            "settings": context.recipe.settings.tflite.model_dump_json(),
+        },
+        settings=("tflite", "label"),
+        packages=("tensorflow", "flatbuffers"),
+        when=lambda recipe: recipe.settings.tflite.quantization != "none",
+        absence=("tflite.quantization is none.", "Ask for it in recipe.yaml or with `--set tflite.quantization=int8`."),
+    ),
+    Node(
+        INFRA_NODE,
+        component="components.infra_validator.component:InfraValidator",
+        inputs={"model": "Trainer.model", "model_blessing": "Evaluator.blessing", "evaluation": "Evaluator.evaluation"},
+        outputs={"blessing": "InfraBlessing"},
+        arguments=lambda context: {
+            "name": context.recipe.name,
+            "settings": context.recipe.settings.infra_validator.model_dump_json(),
+        },
+        settings=("infra_validator",),
+        packages=("tensorflow", "tensorflow-serving-api"),
+    ),
+    Node(
+        PUSHER_NODE,
+        component="components.pusher.component:Pusher",
+        inputs={
+            "model": "Trainer.model",
+            "model_blessing": "Evaluator.blessing",
+            "tflite_model": "TFLite.tflite_model",
+            "infra_blessing": "InfraValidator.blessing",
+        },
+        outputs={"pushed_model": "PushedModel"},
+        arguments=_pusher_arguments,
+        # A recipe that asks no longer for a TF Lite model has one node less, and must be pushed again for it.
+        settings=("pusher", "serving_root", "tflite.quantization"),
+        uncached="what it has to do depends on what is served already",
+    ),
+)
+"""All nodes of our own, in the order of the data flow; of several entries of a name a recipe's pipeline has one."""

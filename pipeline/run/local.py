@@ -1,0 +1,187 @@
+"""Runs a recipe's pipeline on Beam on this machine: checks it, starts the worker process, watches it, tells its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.errors import NodeError, SettingsError
+from contracts.failure import read_failure
+from metadata.connection import BUSY
+from metadata.store import ArtifactRecord, NodeRun, Store
+from pipeline.plan import beam, fingerprint, nodes, preflight, project
+from pipeline.plan.recipe import Recipe
+from pipeline.run import lock, progress, reports
+from pipeline.run.context import RunContext
+from pipeline.run.failures import node_error
+from pipeline.run.folder import RunFolder, last_line
+from pipeline.run.workplace import LOST
+
+POLL_SECONDS = 0.4
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run, or the one that already did the same work.
+
+    Attributes:
+        id: The run's id.
+        nodes: Its node runs by node.
+        new: Whether anything was run for it.
+    """
+
+    id: str
+    nodes: Mapping[str, NodeRun]
+    new: bool
+
+
+def run(context: RunContext, view: progress.View) -> Run:
+    """Brings the pipeline's results up to date.
+
+    Raises:
+        MillraceError: Another run of the recipe is going on.
+        NodeError: A node failed.
+        KeyboardInterrupt: The user stopped the run; nothing half done is left.
+    """
+    prints, request = context.fingerprints, context.request
+    with lock.held(context.recipe.name, context.environment):
+        context.sweep_leftovers()
+        if not (request.from_node or request.to_node or request.force):
+            current = up_to_date(context, prints)
+            if current is not None:
+                return current
+        _check_earlier_run(context)
+        # Only now, for what was checked before the last run need not be checked again while nothing changed.
+        preflight.check(context.recipe, context.inputs)
+        settings, why = context.engine
+        beam.reach_engine(settings)
+        if why is not None:
+            view.announce(why)
+        return _start_and_watch(context, view)
+
+
+def _check_earlier_run(context: RunContext) -> None:
+    """What comes before the first node of a partial run is taken from the last run, which must have it."""
+    from_node, recipe = context.request.from_node, context.recipe
+    store = context.workplace.open_store()
+    if from_node and not (store and store.run_ids(recipe.name)):
+        raise SettingsError(
+            f"--from {from_node} takes what comes before it from the last run, and {recipe.name} has not run yet.",
+            "Run it without --from first.",
+        )
+    if store and from_node:
+        _check_taken_over(recipe, from_node, store)
+
+
+def _check_taken_over(recipe: Recipe, from_node: str, store: Store) -> None:
+    latest = store.run_ids(recipe.name)[0]
+    there = {node for node, record in store.node_runs(recipe.name, latest).items() if record.succeeded}
+    missing = [node for node in nodes.taken_over(recipe, from_node) if node not in there]
+    if missing:
+        raise SettingsError(
+            f"--from {from_node} takes what comes before it from the last run, and run {latest} has no result of "
+            f"{', '.join(missing)}.",
+            "Run it without --from: what has not changed is taken from the cache.",
+        )
+
+
+def up_to_date(context: RunContext, prints: Mapping[str, fingerprint.Fingerprint]) -> Run | None:
+    """The latest run, if every node of it has today's fingerprint, succeeded, and still has all its outputs."""
+    recipe = context.recipe.name
+    store = context.workplace.open_store()
+    latest = store.run_ids(recipe)[:1] if store else []
+    if store is None or not latest:
+        return None
+    records = store.node_runs(recipe, latest[0])
+    outputs: list[ArtifactRecord] = []
+    for node, wanted in prints.items():
+        record = records.get(node)
+        if record is None or not record.succeeded or record.properties.get(fingerprint.PROPERTY) != wanted.to_json():
+            return None
+        outputs += [artifact for artifacts in store.outputs(record.id).values() for artifact in artifacts]
+    pushed = [folder for artifact in outputs if (folder := artifact.properties.get("pushed_destination"))]
+    if not all(Path(folder).exists() for folder in pushed) or store.files.gone({artifact.uri for artifact in outputs}):
+        return None
+    return Run(latest[0], records, new=False)
+
+
+def _start_and_watch(context: RunContext, view: progress.View) -> Run:
+    folder = context.folder
+    folder.path.mkdir(parents=True)
+    folder.write_request(context.request)
+    context.workplace.prepare_store()
+    with tempfile.TemporaryDirectory(prefix="millrace-", ignore_cleanup_errors=True) as temporary:
+        process = _start(folder, temporary)
+        try:
+            with view:
+                # Now, while the worker loads TensorFlow; at the end the user waits for it.
+                reports.prepare()
+                while not _ended(process):
+                    # A server that is away is the worker's trouble; here it costs one look.
+                    with suppress(*LOST):
+                        view.update(_nodes(context), folder)
+                records = context.workplace.patiently(lambda: _nodes(context))
+                view.update(records, folder)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            if process.returncode < 0:
+                context.sweep_leftovers()
+    _raise_failure(records, folder, process.returncode)
+    return Run(context.run_id, records, new=True)
+
+
+def _start(folder: RunFolder, temporary: str) -> subprocess.Popen[bytes]:
+    """Starts the worker; its temporary files are ours to remove, for it does not end as Python programs do."""
+    with folder.worker_log.open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "pipeline.run.worker", str(folder.request_path)],
+            cwd=project.root(),
+            env={**os.environ, "TMPDIR": temporary},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            # Its own group: Ctrl-C reaches this process first, which then ends the whole group.
+            start_new_session=True,
+        )
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    """Waits for the next look at the run; returns at once when the process ends."""
+    try:
+        process.wait(timeout=POLL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _nodes(context: RunContext) -> dict[str, NodeRun]:
+    try:
+        store = context.workplace.open_store()
+        return store.node_runs(context.recipe.name, context.run_id) if store else {}
+    except BUSY:
+        # The worker has the file but not yet its tables, or holds its lock; the next look will see more.
+        return {}
+
+
+def _raise_failure(records: Mapping[str, NodeRun], folder: RunFolder, exit_code: int) -> None:
+    if (failure := read_failure(folder.path)) is not None:
+        raise node_error(failure, folder.log_path(failure.node))
+    failed = [record.node for record in records.values() if not record.succeeded]
+    if exit_code < 0:
+        raise NodeError(
+            f"{failed[0] if failed else 'The pipeline'} was ended from outside, by {signal.Signals(-exit_code).name}; "
+            "the system does that when memory runs out."
+        )
+    if failed or exit_code:
+        log = folder.log_path(failed[0]) if failed else folder.worker_log
+        what = f"{failed[0]} failed" if failed else f"the pipeline could not be run (exit code {exit_code})"
+        raise NodeError(f"{what}.\n{last_line(log)}\n\nLog: {log}")

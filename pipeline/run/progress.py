@@ -1,0 +1,113 @@
+"""The live picture of a run: a table in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from metadata.records import KILLED, QUIET_NODES, STATE_WORDS, UNFINISHED
+from metadata.store import NodeRun
+from pipeline.run.folder import RunFolder
+
+STYLES = {
+    "waiting": "dim",
+    "running": "bold yellow",
+    "cached": "cyan",
+    "done": "green",
+    "failed": "bold red",
+    "stopped": "red",
+    "killed": "red",
+}
+
+
+class View:
+    """Shows a run while it goes on.
+
+    Args:
+        console: Where to show it; a console that is no terminal gets a line whenever a node's state changes.
+        title: What is being run.
+        nodes: The nodes in the order of the data flow.
+    """
+
+    def __init__(self, console: Console, title: str, nodes: Sequence[str]) -> None:
+        self._console = console
+        self._title = title
+        self._nodes = [node for node in nodes if node not in QUIET_NODES]
+        self._shown: dict[str, str] = {}
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._began = time.time()
+
+    def __enter__(self) -> View:
+        if self._live:
+            self._live.start()
+            self._live.update(self._table({}, None), refresh=True)
+        else:
+            self._console.print(Text(self._title))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def announce(self, text: str) -> None:
+        """Shows one line that stays."""
+        self._console.print(text, highlight=False, soft_wrap=True)
+
+    def update(self, node_runs: Mapping[str, NodeRun], folder: RunFolder) -> None:
+        """Shows the node runs as they are now."""
+        if self._live:
+            self._live.update(self._table(node_runs, folder), refresh=True)
+            return
+        for node in self._nodes:
+            record = node_runs.get(node)
+            state = state_of(record)
+            # Without a record, too, where it had one: the store was busy at this look.
+            if record and state != self._shown.get(node):
+                self._shown[node] = state
+                elapsed = _elapsed(record) if state != "running" else ""
+                self._console.print(f"  {node:<17} {state:<8} {elapsed:>7}", highlight=False)
+
+    def _table(self, node_runs: Mapping[str, NodeRun], folder: RunFolder | None) -> Group:
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        for heading in ("Node", "State", "Time", ""):
+            table.add_column(heading, justify="right" if heading == "Time" else "left", header_style="dim")
+        for node in self._nodes:
+            record = node_runs.get(node)
+            state = state_of(record)
+            elapsed = _elapsed(record) if record and state != "cached" else ""
+            note = training_note(folder, node) if folder and state == "running" else ""
+            table.add_row(node, Text(state, style=STYLES[state]), elapsed, note)
+        starting = "" if node_runs else "  starting TensorFlow, TFX and Beam"
+        footer = Text(f"{time.time() - self._began:.0f} s{starting}", style="dim")
+        return Group(Text(self._title, style="bold"), table, footer)
+
+
+def state_of(record: NodeRun | None) -> str:
+    """The state of a node in the user's words."""
+    return STATE_WORDS[record.state] if record else "waiting"
+
+
+def training_note(folder: RunFolder, node: str) -> str:
+    """Epoch and loss of a node that trains, else nothing."""
+    path = folder.progress_path(node)
+    if not path.exists():
+        return ""
+    seen = json.loads(path.read_text(encoding="utf-8"))
+    metrics = "  ".join(f"{name} {value:.4f}" for name, value in seen["metrics"].items() if not name.startswith("val_"))
+    return f"epoch {seen['epoch']}/{seen['epochs']}  {metrics}  {seen['note']}"
+
+
+def _elapsed(record: NodeRun) -> str:
+    if record.state == KILLED:
+        return ""
+    end = time.time() * 1000 if record.state in UNFINISHED else record.updated
+    return f"{max(end - record.started, 0) / 1000:.1f} s"

@@ -1,0 +1,289 @@
+"""What TFX and Beam force on us, in one place: how they run our nodes, and how these get what a run hands down.
+
+- TFX makes executors and file systems itself, and Beam pickles a node before it runs it: neither can be given an object
+  of ours. So a run is known here by its id while it goes on, in the process that runs it (`_runs`).
+- An executor is given execution properties alone; what is no part of its cache key is added to them in memory, after
+  the key is made, and dropped by TFX when it publishes them.
+- Everything of TFX but the executors - input resolution, cache keys, published artifacts - sees the URIs of artifacts
+  alone, so that each pod may have a cache at a place of its own. See docs/adr/0023-object-stores-at-the-executor.md.
+- TFX makes its own clients of the metadata store: `be_patient` has them wait for a server that is away.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import attr
+from absl import logging
+from tfx.dsl.compiler import constants
+from tfx.dsl.compiler.compiler import Compiler
+from tfx.dsl.io import filesystem, filesystem_registry
+from tfx.orchestration import metadata
+from tfx.orchestration.beam import beam_dag_runner
+from tfx.orchestration.local import runner_utils
+from tfx.orchestration.portable import (
+    execution_publish_utils,
+    launcher,
+    outputs_utils,
+    partial_run_utils,
+    runtime_parameter_utils,
+)
+from tfx.proto.orchestration import pipeline_pb2
+from tfx.types import Artifact
+
+from components.artifacts import STORED_AT
+from components.beam_overhead import reduce_overhead
+from components.trainer.processes import SURROUNDINGS, Launcher, Surroundings
+from metadata.connection import be_patient
+from pipeline.plan import dag
+from pipeline.plan.table import TRAINER_NODE
+from pipeline.run.context import RunContext
+from pipeline.run.failures import describe_failure
+from pipeline.run.folder import Request, redirect_output
+from pipeline.run.objects.faults import ObjectStoreError
+from pipeline.run.objects.mirror import Mirror
+
+Artifacts = Mapping[str, Sequence[Artifact]]
+
+FIRST_PRIORITY = 0
+"""Before TFX's own file systems, which TensorFlow lacks here."""
+
+_runs: dict[str, RunContext] = {}
+"""What this process runs now, by run id."""
+
+
+def compile_pipeline(context: RunContext) -> Any:
+    """The pipeline of a run as TFX's `pipeline_pb2.Pipeline`."""
+    reduce_overhead()
+    # TFX logs whole protos at INFO; what a user needs to read starts at WARNING.
+    logging.set_verbosity(logging.WARNING)
+    connection = context.workplace.connection
+    be_patient(connection)
+    request, (engine, _) = context.request, context.engine
+    environment = context.environment.model_copy(update={"beam": engine})
+    pipeline = dag.build(context.recipe, environment, context.fingerprints, request.span, connection, not request.force)
+    compiled = Compiler().compile(pipeline)
+    # Set before the runner, which would otherwise name the run by the time alone.
+    runtime_parameter_utils.substitute_runtime_parameter(
+        compiled, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: request.run_id}
+    )
+    return compiled
+
+
+def run_pipeline(compiled: Any, context: RunContext) -> None:
+    """Runs the nodes of a compiled pipeline that are asked for, on Beam in this process."""
+    with _known(context):
+        _Runner().run_with_ir(compiled, run_options=_partial_run(context.request))
+
+
+def run_node(compiled: Any, node: str, context: RunContext, training_launcher: Launcher | None = None) -> None:
+    """Runs one node of a compiled pipeline here and now; the nodes before it must have run.
+
+    Args:
+        compiled: TFX's `pipeline_pb2.Pipeline`.
+        node: The node's id.
+        context: The run.
+        training_launcher: Starts the processes of a training in several; None starts them on this machine.
+    """
+    deployment = runner_utils.extract_local_deployment_config(compiled)
+    connection = deployment.metadata_connection_config
+    with _known(context):
+        _Launcher(
+            context=context,
+            training_launcher=training_launcher,
+            pipeline_node=_node_of(compiled, node),
+            mlmd_connection=metadata.Metadata(getattr(connection, connection.WhichOneof("connection_config"))),
+            pipeline_info=compiled.pipeline_info,
+            pipeline_runtime_spec=compiled.runtime_spec,
+            executor_spec=runner_utils.extract_executor_spec(deployment, node),
+            custom_driver_spec=runner_utils.extract_custom_driver_spec(deployment, node),
+        ).launch()
+
+
+def upstream_nodes(compiled: Any, node: str) -> list[str]:
+    """The nodes of a compiled pipeline that a node comes after."""
+    return list(_node_of(compiled, node).upstream_nodes)
+
+
+def _node_of(compiled: Any, node: str) -> Any:
+    return next(entry.pipeline_node for entry in compiled.nodes if entry.pipeline_node.node_info.id == node)
+
+
+def _partial_run(request: Request) -> Any:
+    """TFX's options of a run that begins or ends in the middle; None for a whole one."""
+    if not (request.from_node or request.to_node):
+        return None
+    options = pipeline_pb2.RunOptions()
+    options.partial_run.from_nodes.extend([request.from_node] if request.from_node else [])
+    options.partial_run.to_nodes.extend([request.to_node] if request.to_node else [])
+    options.partial_run.snapshot_settings.latest_pipeline_run_strategy.SetInParent()
+    return options
+
+
+@contextmanager
+def _known(context: RunContext) -> Iterator[None]:
+    """Makes a run known by its id to the nodes and the file system that TFX makes meanwhile."""
+    _runs[context.run_id] = context
+    try:
+        yield
+    finally:
+        del _runs[context.run_id]
+
+
+class _BeamNode(beam_dag_runner.PipelineNodeAsDoFn):
+    """Runs one node with everything it prints in its own file, and writes down what made it fail."""
+
+    def _run_node(self) -> None:
+        context = _runs[self._pipeline_runtime_spec.pipeline_run_id.field_value.string_value]
+        with redirect_output(context.folder.log_path(self._node_id)):
+            try:
+                self._launch(context)
+            except Exception as error:
+                context.folder.write_failure(describe_failure(self._node_id, error))
+                raise
+
+    def _launch(self, context: RunContext) -> None:
+        """Does as TFX's node, with our launcher."""
+        if self._pipeline_node.execution_options.run.perform_snapshot:
+            with metadata.Metadata(self._mlmd_connection_config) as store:
+                partial_run_utils.snapshot(store, self._pipeline)
+        _Launcher(
+            context=context,
+            pipeline_node=self._pipeline_node,
+            mlmd_connection=metadata.Metadata(self._mlmd_connection_config),
+            pipeline_info=self._pipeline_info,
+            pipeline_runtime_spec=self._pipeline_runtime_spec,
+            executor_spec=self._executor_spec,
+            custom_driver_spec=self._custom_driver_spec,
+        ).launch()
+
+
+class _Runner(beam_dag_runner.BeamDagRunner):
+    """Runs a compiled pipeline on Beam in this process."""
+
+    _PIPELINE_NODE_DO_FN_CLS = _BeamNode
+
+
+class ObjectFilesystem(filesystem.Filesystem):
+    """What TFX asks of a file system where it only knows an artifact's URI: whether a cached one is still there."""
+
+    SUPPORTED_SCHEMES = ["s3://", "gs://"]  # noqa: RUF012 (as TFX declares it)
+
+    @staticmethod
+    def exists(path: filesystem.PathType) -> bool:
+        """Whether there is an artifact of a run that goes on.
+
+        Raises:
+            UnavailableError: The store is away, or refuses us.
+        """
+        uri = path.decode() if isinstance(path, bytes) else path
+        return not any(context.workplace.files.gone([uri]) for context in _runs.values())
+
+
+filesystem_registry.DEFAULT_FILESYSTEM_REGISTRY.register(ObjectFilesystem, priority=FIRST_PRIORITY)
+
+
+class _Launcher(launcher.Launcher):
+    """Launches a node of a run: hands down what the run knows, and brings and sends artifacts of an object store.
+
+    It begins an execution of its own for each try; TFX's would go on in the one that failed or was cancelled.
+    """
+
+    def __init__(self, context: RunContext, training_launcher: Launcher | None = None, **given: Any) -> None:
+        super().__init__(**given)
+        progress = context.folder.progress_path(self._pipeline_node.node_info.id)
+        self._surroundings = Surroundings(str(progress), training_launcher)
+        self._mirror = context.workplace.mirror
+        if self._mirror is not None:
+            own = ("pipeline_node", "pipeline_info", "pipeline_runtime_spec")
+            self._output_resolver = _ObjectStoreOutputs(self._mirror, **{name: given[name] for name in own})
+
+    def _register_or_reuse_execution(self, metadata_handle: Any, contexts: Any, **given: Any) -> Any:
+        return execution_publish_utils.register_execution(
+            metadata_handle=metadata_handle,
+            execution_type=self._pipeline_node.node_info.type,
+            contexts=contexts,
+            **given,
+        )
+
+    def _run_executor(self, execution_info: Any) -> Any:
+        if self._pipeline_node.node_info.id == TRAINER_NODE:
+            # In memory alone: the cache key is made, and TFX publishes no property that is an object. The Trainer's
+            # alone, for TFX reads the properties of a node with Beam arguments as a proto, which holds no object.
+            properties = {**execution_info.exec_properties, SURROUNDINGS: self._surroundings}
+            execution_info = attr.evolve(execution_info, exec_properties=properties)
+        if self._mirror is None:
+            return super()._run_executor(execution_info)
+        return self._run_here(execution_info, self._mirror)
+
+    def _run_here(self, execution_info: Any, mirror: Mirror) -> Any:
+        """Brings what the executor takes to this machine, and sends what it made before that is published."""
+        for uri in _uris(execution_info.input_dict):
+            mirror.bring(uri)
+        outputs = _uris(execution_info.output_dict)
+        for uri in outputs:
+            mirror.empty(uri)
+        here = attr.evolve(
+            execution_info,
+            input_dict=_local_copies(execution_info.input_dict, mirror, noted=True),
+            output_dict=_local_copies(execution_info.output_dict, mirror),
+        )
+        made = super()._run_executor(here)
+        _send_outputs(outputs, mirror)
+        _rename_to_uris(made, mirror)
+        return made
+
+
+class _ObjectStoreOutputs(outputs_utils.OutputsResolver):
+    """Names outputs by where they are published; what TFX itself writes for an execution stays on this machine."""
+
+    def __init__(self, mirror: Mirror, **given: Any) -> None:
+        super().__init__(**given)
+        self._mirror = mirror
+
+    def generate_output_artifacts(self, execution_id: int) -> dict[str, list[Artifact]]:
+        """See TFX's."""
+        made: dict[str, list[Artifact]] = super().generate_output_artifacts(execution_id)
+        for artifact in (artifact for artifacts in made.values() for artifact in artifacts):
+            artifact.uri = self._mirror.uri_of(artifact.uri)
+        return made
+
+
+def _uris(artifacts: Artifacts) -> list[str]:
+    return [artifact.uri for listed in artifacts.values() for artifact in listed]
+
+
+def _local_copies(artifacts: Artifacts, mirror: Mirror, noted: bool = False) -> dict[str, list[Artifact]]:
+    """Copies of artifacts that lie on this machine; `noted` ones know where they are kept."""
+    copies = {key: [copy.deepcopy(artifact) for artifact in listed] for key, listed in artifacts.items()}
+    for artifact in (artifact for listed in copies.values() for artifact in listed):
+        if noted:
+            artifact.set_string_custom_property(STORED_AT, artifact.uri)
+        artifact.uri = str(mirror.path_of(artifact.uri))
+    return copies
+
+
+def _send_outputs(uris: Sequence[str], mirror: Mirror) -> None:
+    try:
+        for uri in uris:
+            mirror.send(uri)
+    except ObjectStoreError:
+        # What it refuses to take it may refuse to give back: then the sent part costs room, and nobody knows of it.
+        with suppress(ObjectStoreError):
+            for uri in uris:
+                mirror.take_back(uri)
+        raise
+
+
+def _rename_to_uris(made: Any, mirror: Mirror) -> None:
+    """Calls the places on this machine, in what an executor says of its outputs, as they are called in the store."""
+    artifacts = [artifact for listed in made.output_artifacts.values() for artifact in listed.artifacts]
+    for artifact in artifacts:
+        artifact.uri = mirror.uri_of(artifact.uri)
+    values = [value for a in artifacts for held in (a.properties, a.custom_properties) for value in held.values()]
+    for value in [*values, *made.execution_properties.values()]:
+        if value.HasField("string_value"):
+            value.string_value = mirror.uri_of(value.string_value)

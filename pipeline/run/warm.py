@@ -1,0 +1,115 @@
+"""Our own commands as processes that have imported TFX before they begin.
+
+A rehearsal runs a dozen of them on one machine, and TFX takes each some seconds to import. Here they are forked from a
+process that has done so, Python's fork server; what they do from there on is what the command line does.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from importlib import import_module
+from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Literal, Protocol, cast
+
+PROGRAM = "millrace"
+
+ENTRY = "pipeline.cli"
+"""The module of that program; by name, as what is installed has it: the command line stands above all others."""
+
+PRELOADED = "pipeline.commands.warm_imports"
+
+_method: Literal["fork", "forkserver"] | None = None
+"""How this process makes warm ones, by multiprocessing's names; None where it cannot."""
+
+
+class Command(Protocol):
+    """A command that was started."""
+
+    def send_signal(self, number: int) -> None:
+        """Sends it a signal."""
+
+    def wait(self) -> int:
+        """Waits for its end; its exit code, or the negative number of the signal that ended it."""
+
+
+class _Forked:
+    """A process that was forked, as `subprocess.Popen` has them."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+        process.start()
+
+    def send_signal(self, number: int) -> None:
+        if self._process.is_alive() and self._process.pid is not None:
+            os.kill(self._process.pid, number)
+
+    def wait(self) -> int:
+        self._process.join()
+        return cast(int, self._process.exitcode)
+
+
+def prepare() -> None:
+    """Starts the process that others are forked from; it imports TFX while this one goes on."""
+    global _method
+    multiprocessing.get_context("forkserver").set_forkserver_preload([PRELOADED])
+    forkserver.ensure_running()
+    _method = "forkserver"
+
+
+def start(words: Sequence[str], environ: Mapping[str, str], log: Path | None = None) -> Command:
+    """Starts a command; warm where it is ours, and this process is itself warm or has called `prepare`.
+
+    Args:
+        words: The command.
+        environ: Its environment.
+        log: The file at whose end all that it prints goes; None for where what this process prints goes.
+    """
+    if _method is None or not _is_ours(words[0]):
+        with ExitStack() as stack:
+            output = stack.enter_context(log.open("ab")) if log else None
+            return subprocess.Popen(words, env=environ, stdout=output, stderr=output)
+    given = (list(words[1:]), dict(environ), log)
+    if _method == "fork":
+        return _Forked(multiprocessing.get_context("fork").Process(target=_work, args=given))
+    return _Forked(multiprocessing.get_context("forkserver").Process(target=_work, args=given))
+
+
+def _is_ours(program: str) -> bool:
+    """Whether a command is this very program, and not another that the user has put before it on the PATH."""
+    found = shutil.which(program)
+    return program == PROGRAM and (found is None or Path(found).parent == Path(sys.executable).parent)
+
+
+def _work(arguments: list[str], environ: dict[str, str], log: Path | None) -> None:
+    """What the forked process does; ends it as TFX wants it, without taking everything apart."""
+    global _method
+    _method = "fork"
+    os.environ.clear()
+    os.environ.update(environ)
+    if log is not None:
+        output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        os.dup2(output, sys.stdout.fileno())
+        os.dup2(output, sys.stderr.fileno())
+    code = _called(arguments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _called(arguments: list[str]) -> int:
+    try:
+        import_module(ENTRY).main(arguments, prog_name=PROGRAM)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except Exception:
+        traceback.print_exc()
+    return 1

@@ -1,0 +1,231 @@
+"""An environment at work: its name, its settings, and its stores, which are opened when they are needed."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TypeVar
+
+import ml_metadata as mlmd
+from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+from typing_extensions import Self
+
+from contracts.errors import SettingsError, StoreError
+from metadata import connection as connections
+from metadata.files import Files
+from metadata.queries import Queries
+from metadata.records import NEVER_ENDED
+from pipeline.plan import environment as environments
+from pipeline.plan.environment import Environment, ServerSettings
+from pipeline.run import lock
+from pipeline.run.command_lines import DEFAULT_ENVIRONMENT
+from pipeline.run.folder import RunFolder
+from pipeline.run.objects.mirror import Mirror
+
+Answer = TypeVar("Answer")
+
+LOST = (StoreError, connections.UnreachableError, *connections.LOST)
+"""What a store raises that is away now and may come back."""
+
+FIXES = (
+    (r"password|authentication|access denied", "Check the user, and the password in the variable {password_env}."),
+    (r"translate host|unknown .*server host|name or service", "Check `host`: no such name is known here."),
+    (r"unknown database|database .* does not exist", "Make the database, or check its name; it is not made for you."),
+    (r"permission denied|command denied", "Let the user make and write tables in it: GRANT ALL, on its schema too."),
+    (r"schema.?version|upgrade", "It was made by another version of ML Metadata: upgrade it, or use a database anew."),
+    (
+        r"connect|timeout|no answer|initialized|refused|unreachable",
+        "Start the server, or check host, port and firewall.",
+    ),
+)
+"""How to mend what a server's message says."""
+
+
+class Workplace:
+    """Where runs happen, and where what they made is read.
+
+    Args:
+        environment: Its settings.
+        name: What the user calls the environment: a name or a file.
+        waits: Whether to wait for about a minute for an object store that is away.
+    """
+
+    def __init__(self, environment: Environment, name: str = DEFAULT_ENVIRONMENT, waits: bool = False) -> None:
+        self.environment = environment
+        self.name = name
+        self._waits = waits
+
+    @classmethod
+    def load(cls, name: str) -> Self:
+        """The workplace of the environment of that name, or in that file.
+
+        Raises:
+            SettingsError: There is none, or its settings are wrong.
+        """
+        return cls(environments.load(name), name)
+
+    def patient(self) -> Workplace:
+        """The same, which waits for about a minute for an object store that is away."""
+        return Workplace(self.environment, self.name, waits=True)
+
+    def run_folder(self, run_id: str) -> RunFolder:
+        """The folder of a run's logs."""
+        return RunFolder(self.environment.log_root / run_id)
+
+    @cached_property
+    def mirror(self) -> Mirror | None:
+        """The artifacts of its object root; None where they lie in folders."""
+        root, settings = self.environment.object_root, self.environment.object_store
+        if root is None or settings is None:
+            return None
+        return Mirror(root, settings, self._waits)
+
+    @property
+    def files(self) -> Files:
+        """The files of artifacts, in its object root and in folders."""
+        return Files({self.mirror.root.scheme: self.mirror} if self.mirror else {})
+
+    @property
+    def connection(self) -> mlmd_pb2.ConnectionConfig:
+        """How to reach the metadata store, with the password from its environment variable: never print or write it.
+
+        Raises:
+            SettingsError: The variable is not set.
+        """
+        settings = self.environment.metadata_store
+        server = settings.postgresql or settings.mysql
+        if server is not None:
+            make = connections.postgresql if settings.postgresql else connections.mysql
+            return make(server.host, server.port, server.database, server.user, _password(server))
+        return connections.sqlite(self.environment.metadata_path)
+
+    @property
+    def described_store(self) -> str:
+        """The metadata store in a few words, without a password."""
+        settings = self.environment.metadata_store
+        for kind, server in (("PostgreSQL", settings.postgresql), ("MySQL", settings.mysql)):
+            if server is not None:
+                return f"{kind} {server.database} on {server.host}:{server.port}"
+        return f"SQLite {self.environment.metadata_path}"
+
+    def open_store(self) -> Queries | None:
+        """The metadata store, for reading; None while there is none yet.
+
+        Its records know how to read their artifacts' files, and by the runs' locks what still goes on.
+
+        Raises:
+            SettingsError: The password's variable is not set.
+            StoreError: Its server cannot be reached or refuses us.
+        """
+        with self._translated():
+            return Queries.open(self.connection, functools.partial(lock.goes_on, self.environment), self.files)
+
+    def open_for_writing(self) -> mlmd.MetadataStore:
+        """The metadata store, for writing; made if need be.
+
+        Raises:
+            SettingsError: The password's variable is not set.
+            StoreError: Its server cannot be reached or refuses us.
+        """
+        with self._translated():
+            return connections.connect(self.connection)
+
+    @property
+    def has_store(self) -> bool:
+        """Whether there is a metadata store to write to; a server's is made when it is first opened."""
+        return self.environment.metadata_store.sqlite is None or self.environment.metadata_path.exists()
+
+    def prepare_store(self) -> None:
+        """Makes the folder of an SQLite file."""
+        if self.environment.metadata_store.sqlite is not None:
+            self.environment.metadata_path.parent.mkdir(parents=True, exist_ok=True)
+
+    def patiently(self, ask: Callable[[], Answer]) -> Answer:
+        """An answer from a metadata store whose server may be away for some seconds.
+
+        Raises:
+            StoreError: It did not come back in time.
+        """
+        patience = connections.PATIENCE_SECONDS if self.environment.metadata_store.sqlite is None else 0
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return ask()
+            except LOST:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(connections.PAUSE_SECONDS)
+
+    def sweep_leftovers(
+        self, pipeline: str, run_id: str | None = None, node: str | None = None, still_writing: bool = False
+    ) -> None:
+        """Cancels what a killed run left unfinished and removes its folders; the caller holds the lock of it.
+
+        Args:
+            pipeline: The recipe's name.
+            run_id: The run; None for the latest one.
+            node: One node of it; None for all.
+            still_writing: Whether threads of this process may go on writing for the moment that it has left: what they
+                write while it is being removed stays.
+        """
+        store = self.open_store()
+        if store is None:
+            return
+        unfinished = [
+            record
+            for chosen in ([run_id] if run_id else store.run_ids(pipeline)[:1])
+            for record in store.node_runs(pipeline, chosen).values()
+            if record.state in NEVER_ENDED and node in {None, record.node}
+        ]
+        if not unfinished:
+            return
+        folders = {record.id: self.environment.pipeline_root / pipeline / record.node for record in unfinished}
+        if self.mirror is not None:
+            # First, for nothing looks again for what a cancelled execution had sent.
+            for number, folder in folders.items():
+                self.mirror.remove_made(str(folder), number)
+        writable = self.open_for_writing()
+        executions = writable.get_executions_by_id([record.id for record in unfinished])
+        for execution in executions:
+            execution.last_known_state = mlmd_pb2.Execution.CANCELED
+        writable.put_executions(executions)
+        for number, folder in folders.items():
+            for left in [*folder.glob(f"*/{number}"), *folder.glob(f".system/executor_execution/{number}")]:
+                shutil.rmtree(left, ignore_errors=still_writing)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except connections.UnreachableError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: connections.UnreachableError) -> StoreError:
+        settings = self.environment.metadata_store
+        server = settings.postgresql or settings.mysql
+        message = str(error)
+        fix = next((text for pattern, text in FIXES if re.search(pattern, message, re.IGNORECASE)), None)
+        variable = server.password_env if server and server.password_env else "that `password_env` names"
+        return StoreError(
+            f"the metadata store cannot be used: {self.described_store}: {message}.",
+            (fix or "See the server's log.").format(password_env=variable),
+        )
+
+
+def _password(server: ServerSettings) -> str:
+    if server.password_env is None:
+        return ""
+    password = os.environ.get(server.password_env)
+    if not password:
+        raise SettingsError(
+            f"the environment variable {server.password_env} is not set; the metadata store takes the password of "
+            f"{server.user} from it.",
+            f"Set it: export {server.password_env}=…",
+        )
+    return password

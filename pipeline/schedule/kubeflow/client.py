@@ -1,0 +1,290 @@
+"""Kubeflow Pipelines' API as the commands use it; its errors become ours."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import kfp_server_api as api
+import urllib3
+
+from contracts.errors import ClusterError, SettingsError
+from pipeline.plan.kubeflow_settings import KubeflowSettings
+
+REFUSALS = {
+    401: "Set the variable that `kubeflow.token_env` names to a token of yours.",
+    403: "Ask for a role in the namespace that may do this; see docs/kubeflow.md.",
+}
+"""What can be done about an answer's status."""
+
+
+def read_token(variable: str) -> str:
+    """The token in an environment variable.
+
+    Raises:
+        SettingsError: It is not set.
+    """
+    value = os.environ.get(variable)
+    if not value:
+        raise SettingsError(
+            f"the environment variable {variable} is not set; `kubeflow.token_env` says that it holds the API's token.",
+            f"Set it: export {variable}=…",
+        )
+    return value
+
+
+@contextmanager
+def translated_errors(host: str, what: str) -> Iterator[None]:
+    """Turns what the client raises into one message.
+
+    Args:
+        host: The API's address.
+        what: What is being asked of it, such as `start the run taxi-1`.
+
+    Raises:
+        ClusterError: The API cannot be reached or refuses.
+    """
+    try:
+        yield
+    except api.ApiException as error:
+        said = _error_message(error)
+        known = error.status in REFUSALS
+        raise ClusterError(
+            f"Kubeflow Pipelines at {host} refused to {what}: {error.status} {said}.",
+            REFUSALS[error.status] if known else None,
+        ) from error
+    except urllib3.exceptions.HTTPError as error:
+        reason = getattr(error, "reason", None) or error
+        raise ClusterError(
+            f"Kubeflow Pipelines at {host} cannot be reached: {type(reason).__name__}: {_without_object(reason)}.",
+            "Check `kubeflow.host`; on your own machine first:  "
+            "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80",
+        ) from error
+
+
+def _without_object(reason: object) -> str:
+    """What urllib3 says, without the address of the connection in memory."""
+    return str(reason).partition(">: ")[2] or str(reason)
+
+
+def _error_message(error: Any) -> str:
+    """The sentence in what the API answered; its answers carry Go's stack besides."""
+    body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body or ""
+    try:
+        told = json.loads(body)
+    except ValueError:
+        told = None
+    text = str(told.get("message") or told.get("error") or body) if isinstance(told, dict) else body
+    return text.splitlines()[0].rstrip(".") if text.strip() else str(error.reason)
+
+
+CONNECT_SECONDS = 5
+READ_SECONDS = 60
+PAGE = 100
+DIGEST_LENGTH = 12
+
+
+@dataclass(frozen=True)
+class Version:
+    """A pipeline's version in Kubeflow.
+
+    Attributes:
+        pipeline_id: The pipeline.
+        version_id: The version.
+        name: The version's name: a digest of the spec.
+        new: Whether it was uploaded just now.
+    """
+
+    pipeline_id: str
+    version_id: str
+    name: str
+    new: bool
+
+    @property
+    def reference(self) -> Any:
+        """As runs name it."""
+        return api.V2beta1PipelineVersionReference(pipeline_id=self.pipeline_id, pipeline_version_id=self.version_id)
+
+
+class Client:
+    """Speaks to the API that the settings name.
+
+    Args:
+        settings: Where it is.
+
+    Raises:
+        SettingsError: The token's variable is not set.
+    """
+
+    def __init__(self, settings: KubeflowSettings) -> None:
+        self._settings = settings
+        configuration = api.Configuration(host=settings.host)
+        # One attempt, so that a host that is not there is told at once.
+        configuration.retries = urllib3.Retry(0)
+        if settings.ca_certificate:
+            configuration.ssl_ca_cert = settings.ca_certificate
+        if settings.token_env:
+            configuration.api_key["authorization"] = read_token(settings.token_env)
+            configuration.api_key_prefix["authorization"] = "Bearer"
+        self._http = api.ApiClient(configuration)
+        self._pipelines = api.PipelineServiceApi(self._http)
+        self._uploads = api.PipelineUploadServiceApi(self._http)
+        self._experiments = api.ExperimentServiceApi(self._http)
+        self._runs = api.RunServiceApi(self._http)
+        self._recurring = api.RecurringRunServiceApi(self._http)
+
+    @cached_property
+    def _namespace(self) -> Mapping[str, str]:
+        """The namespace, as an installation for several users asks for it; one for a single user refuses it.
+
+        Raises:
+            ClusterError: The API cannot be reached.
+        """
+        health = self._call("look whether it is there", api.HealthzServiceApi(self._http).get_healthz)
+        return {"namespace": self._settings.namespace} if health.multi_user else {}
+
+    def reach(self) -> None:
+        """Looks whether the API is there.
+
+        Raises:
+            ClusterError: It is not.
+        """
+        _ = self._namespace
+
+    def upload(self, name: str, description: str, text: str) -> Version:
+        """Makes a pipeline, or a new version of it; one with the same text is taken as it is.
+
+        Raises:
+            ClusterError: The API cannot be reached or refuses.
+        """
+        digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+        pipeline = self._named(self._pipelines.list_pipelines, "pipelines", name, **self._namespace)
+        if pipeline is None:
+            body = api.V2beta1Pipeline(display_name=name, description=description, **self._namespace)
+            pipeline = self._call(f"make the pipeline {name}", self._pipelines.create_pipeline, body)
+        listed = self._pipelines.list_pipeline_versions
+        version = self._named(listed, "pipeline_versions", digest, pipeline_id=pipeline.pipeline_id)
+        if version is not None:
+            return Version(pipeline.pipeline_id, version.pipeline_version_id, digest, new=False)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{name}.yaml"
+            path.write_text(text, encoding="utf-8")
+            version = self._call(
+                f"upload a version of the pipeline {name}",
+                self._uploads.upload_pipeline_version,
+                str(path),
+                name=digest,
+                pipelineid=pipeline.pipeline_id,
+            )
+        return Version(pipeline.pipeline_id, version.pipeline_version_id, digest, new=True)
+
+    def experiment(self) -> str:
+        """The id of the experiment, made if need be."""
+        name = self._settings.experiment
+        experiment = self._existing_experiment()
+        if experiment is None:
+            body = api.V2beta1Experiment(display_name=name, **self._namespace)
+            experiment = self._call(f"make the experiment {name}", self._experiments.create_experiment, body)
+        return str(experiment.experiment_id)
+
+    def _existing_experiment(self) -> Any | None:
+        name = self._settings.experiment
+        return self._named(self._experiments.list_experiments, "experiments", name, **self._namespace)
+
+    def start(self, name: str, version: Version, parameters: Mapping[str, Any]) -> Any:
+        """Starts a run."""
+        body = api.V2beta1Run(**self._work(name, version, parameters))
+        return self._call(f"start the run {name}", self._runs.create_run, body)
+
+    def runs(self, limit: int) -> list[Any]:
+        """The experiment's runs, newest first."""
+        experiment = self._existing_experiment()
+        if experiment is None:
+            return []
+        where = {"experiment_id": experiment.experiment_id, "sort_by": "created_at desc"}
+        pages = self._pages(self._runs.list_runs, "runs", limit, **where)
+        return [run for page in pages for run in page][:limit]
+
+    def run(self, run_id: str) -> Any:
+        """A run with its tasks."""
+        return self._call(f"look at the run {run_id}", self._runs.get_run, run_id)
+
+    def cancel(self, run_id: str) -> None:
+        """Ends a run that goes on."""
+        self._call(f"cancel the run {run_id}", self._runs.terminate_run, run_id)
+
+    def schedule(self, name: str, version: Version, parameters: Mapping[str, Any], **policy: Any) -> Any:
+        """Makes a recurring run.
+
+        Args:
+            name: Its name.
+            version: What it runs.
+            parameters: With what.
+            policy: When, and how many at once: `trigger`, `max_concurrency`, `no_catchup`.
+        """
+        work = self._work(name, version, parameters)
+        body = api.V2beta1RecurringRun(mode=api.RecurringRunMode.ENABLE, **work, **policy)
+        return self._call(f"make the schedule {name}", self._recurring.create_recurring_run, body)
+
+    def schedules(self) -> list[Any]:
+        """The experiment's recurring runs."""
+        experiment = self._existing_experiment()
+        if experiment is None:
+            return []
+        listed = self._recurring.list_recurring_runs
+        pages = self._pages(listed, "recurring_runs", None, experiment_id=experiment.experiment_id)
+        return [schedule for page in pages for schedule in page]
+
+    def pause(self, schedule_id: str) -> None:
+        """Lets a recurring run start nothing until it is resumed."""
+        self._call(f"pause the schedule {schedule_id}", self._recurring.disable_recurring_run, schedule_id)
+
+    def resume(self, schedule_id: str) -> None:
+        """Lets a paused recurring run go on."""
+        self._call(f"resume the schedule {schedule_id}", self._recurring.enable_recurring_run, schedule_id)
+
+    def delete(self, schedule_id: str) -> None:
+        """Removes a recurring run; its runs stay."""
+        self._call(f"delete the schedule {schedule_id}", self._recurring.delete_recurring_run, schedule_id)
+
+    def _work(self, name: str, version: Version, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """What a run and a recurring run say alike: what runs, with what, and as whom."""
+        return {
+            "display_name": name,
+            "experiment_id": self.experiment(),
+            "pipeline_version_reference": version.reference,
+            "runtime_config": api.V2beta1RuntimeConfig(parameters=dict(parameters)),
+            "service_account": self._settings.service_account,
+        }
+
+    def _named(self, ask: Callable[..., Any], field: str, name: str, **where: Any) -> Any | None:
+        """The one with that name in a list that the API filters."""
+        predicate = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
+        for page in self._pages(ask, field, None, filter=json.dumps({"predicates": [predicate]}), **where):
+            for listed in page:
+                if listed.display_name == name:
+                    return listed
+        return None
+
+    def _pages(self, ask: Callable[..., Any], field: str, limit: int | None, **where: Any) -> Iterator[list[Any]]:
+        seen, token = 0, ""
+        while True:
+            paging = {"page_size": PAGE, **({"page_token": token} if token else {})}
+            answer = self._call(f"list its {field}", ask, **where, **paging)
+            page = getattr(answer, field) or []
+            yield page
+            seen, token = seen + len(page), answer.next_page_token
+            if not token or (limit is not None and seen >= limit):
+                return
+
+    def _call(self, what: str, ask: Callable[..., Any], *positional: Any, **keywords: Any) -> Any:
+        with translated_errors(self._settings.host, what):
+            return ask(*positional, _request_timeout=(CONNECT_SECONDS, READ_SECONDS), **keywords)

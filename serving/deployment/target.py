@@ -1,0 +1,97 @@
+"""What is deployed: one model, with a recipe's serving settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from contracts.serving_settings import ServingSettings
+
+MODELS_FOLDER = "/models"
+"""Where containers find models: a folder each, as in TensorFlow Serving's image."""
+
+CLAIM = "pvc"
+"""Scheme of a store that is a PersistentVolumeClaim, as KServe writes it: pvc://claim/path."""
+
+READ_BY_TENSORFLOW_SERVING = frozenset({CLAIM, "gs"})
+"""Schemes of stores that TensorFlow Serving's image reads itself: a mounted folder, Google Cloud Storage."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Store:
+    """Where a cluster finds models: `<scheme>://<host>/<path>`, and in it a folder a model.
+
+    Attributes:
+        scheme: `pvc`, `gs` or `s3`.
+        host: Name of the claim or of the bucket.
+        path: The folder in it, without slashes at its ends; empty for the whole.
+    """
+
+    scheme: str
+    host: str
+    path: str
+
+    @classmethod
+    def parse(cls, uri: str) -> Store:
+        """Reads a URI such as `pvc://models` or `gs://bucket/models`."""
+        scheme, _, rest = uri.partition("://")
+        host, _, path = rest.partition("/")
+        return cls(scheme, host, path.strip("/"))
+
+    def folder(self, *names: str) -> str:
+        """Path of a folder within the claim or the bucket."""
+        return "/".join(part for part in (self.path, *names) if part)
+
+    def uri(self, *names: str) -> str:
+        """URI of a folder in the store."""
+        return f"{self.scheme}://{self.host}/{self.folder(*names)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Deployment:
+    """One model under TensorFlow Serving.
+
+    Attributes:
+        name: The model's name.
+        local_folder: The folder of the versions on this machine, as compose.yaml should name it.
+        settings: How it is served.
+    """
+
+    name: str
+    local_folder: str
+    settings: ServingSettings
+
+    @property
+    def store(self) -> Store:
+        """Where a cluster finds the models."""
+        return Store.parse(self.settings.model_store)
+
+    @property
+    def threads(self) -> int:
+        """Threads for TensorFlow, which sees the node's cores and not the container's share of them."""
+        return math.ceil(self.settings.resources.cpu)
+
+    @property
+    def resource_name(self) -> str:
+        """The name within Kubernetes, which takes no underscores and no capitals."""
+        return self.name.lower().replace("_", "-").strip("-")
+
+    @property
+    def folder(self) -> str:
+        """Where the versions lie in a container."""
+        return f"{MODELS_FOLDER}/{self.name}"
+
+    @property
+    def is_mounted(self) -> bool:
+        """Whether a server in Kubernetes reads the versions from a mounted claim."""
+        return self.store.scheme == CLAIM
+
+    @property
+    def served_from(self) -> str:
+        """Where the versions lie for a server in Kubernetes: in a mounted folder, or behind a URI."""
+        return self.folder if self.is_mounted else self.store.uri(self.name)
+
+    @property
+    def readiness_path(self) -> str:
+        """Answers 200 once a version serves and 404 before; the status, a level higher, is 200 while one loads."""
+        return f"/v1/models/{self.name}/metadata"

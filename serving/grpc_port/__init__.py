@@ -1,0 +1,1 @@
+"""The gRPC port: TensorFlow Serving's services, health and reflection."""

@@ -1,0 +1,95 @@
+"""What is computed from kept rows against TFMA's own values for the same rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow_model_analysis as tfma
+from evaluation_rows import kept_of, scores_like_taxi
+
+from components.evaluation import confidence, measures
+
+# TFMA takes arrays of one value for numbers, and divides by zero at thresholds that no row reaches.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Conversion of an array with ndim > 0:DeprecationWarning",
+    "ignore:.* encountered in divide:RuntimeWarning",
+)
+
+MADE = scores_like_taxi(2000)
+# TFMA puts scores into 10,000 bins for these; the others it computes row by row, in float32.
+BINNED = {"AUC": 2e-4, "AUCPrecisionRecall": 2e-3}
+EXACT = 2e-5
+
+
+def by_tfma(labels: Any, predictions: Any, names: Sequence[str]) -> dict[str, float]:
+    """TFMA's values of metrics, by class name."""
+    rows = pd.DataFrame({"label": list(labels), "prediction": list(predictions)})
+    metrics = [tfma.MetricConfig(class_name=name, config=json.dumps({"name": name})) for name in names]
+    config = tfma.EvalConfig(
+        model_specs=[tfma.ModelSpec(label_key="label", prediction_key="prediction")],
+        slicing_specs=[tfma.SlicingSpec()],
+        metrics_specs=[tfma.MetricsSpec(metrics=metrics)],
+    )
+    found = tfma.analyze_raw_data(rows, config).get_metrics_for_slice()
+    return {name: value["doubleValue"] for name, value in found.items()}
+
+
+def check(labels: Any, predictions: Any, names: Sequence[str]) -> None:
+    """Every value agrees, and every interval holds it."""
+    theirs = by_tfma(labels, predictions, names)
+    [ours] = confidence.measure_confidence(kept_of(labels, predictions), names, [()])
+    assert set(ours.values) == set(names)
+    for name in names:
+        tolerance = BINNED.get(name, EXACT * max(1, abs(theirs[name])))
+        assert ours.values[name] == pytest.approx(theirs[name], abs=tolerance), name
+        found = ours.interval(name, theirs[name])
+        assert found is not None, name
+        assert found.low <= theirs[name] <= found.high, name
+
+
+def test_a_binary_task() -> None:
+    names = [*measures.measure_names("binary"), "AUC", "AUCPrecisionRecall"]
+    check(MADE.labels, MADE.scores, names)
+
+
+def test_several_classes() -> None:
+    generator = np.random.default_rng(2)
+    predictions = generator.dirichlet(np.full(8, 0.5), size=400).astype(np.float32)
+    labels = np.array([generator.choice(8, p=row / row.sum()) for row in predictions.astype(float)])
+    check(labels, predictions, [name for name in measures.measure_names("multiclass") if name.startswith("Sparse")])
+
+
+def test_a_regression() -> None:
+    generator = np.random.default_rng(3)
+    predictions = generator.gamma(2, 3, size=500).astype(np.float32)
+    labels = (predictions * generator.normal(1, 0.2, size=500) + 1).clip(0.5).astype(np.float32)
+    check(labels, predictions, measures.measure_names("regression"))
+
+
+def test_where_scores_crowd_together_the_exact_area_is_shown() -> None:
+    generator = np.random.default_rng(4)
+    labels = np.concatenate([np.ones(20), np.zeros(400)]).astype(np.int64)
+    # Nearly all scores are in TFMA's first bin, from 0 to 0.0001.
+    scores = np.float32(np.where(labels == 1, 4e-5, 3e-5) + generator.normal(0, 1e-5, 420)).clip(1e-6)
+    theirs = by_tfma(labels, scores, ["AUC", "AUCPrecisionRecall"])
+    [ours] = confidence.measure_confidence(kept_of(labels, scores), list(theirs), [()])
+    above = scores[labels == 1][:, None] - scores[labels == 0]
+    exact = ((above > 0) + (above == 0) / 2).mean()
+    assert theirs["AUC"] == 0.5
+    assert exact == pytest.approx(0.75, abs=0.1)
+    assert ours.value("AUC", theirs["AUC"]) == pytest.approx(exact, abs=1e-12)
+    for name in theirs:
+        shown = ours.value(name, theirs[name])
+        interval = ours.interval(name, shown)
+        assert shown is not None
+        assert interval is not None
+        assert interval.low < shown < interval.high
+        # TFMA's value is inside the interval of another value, or near it: that interval is not its.
+        assert ours.interval(name, theirs[name]) is None
+    # A value that no bins explain is of another metric than the one known here.
+    assert ours.value("AUC", 0.6) == 0.6

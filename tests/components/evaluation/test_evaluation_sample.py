@@ -1,0 +1,80 @@
+"""The sample of predictions that an evaluation keeps."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.proto import config_pb2
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from components.evaluation import recording, tfma_run
+from contracts.file_names import SAMPLE_FILE
+from serving.models import warm_up
+
+ROWS = [f"row {number}".encode() for number in range(10)]
+CHOSEN = sorted(ROWS, key=lambda row: hashlib.sha256(row).digest())[:3]
+
+
+def batch(rows: list[bytes], **outputs: Any) -> dict[str, Any]:
+    scores = np.array([[float(row.split()[1])] for row in rows], np.float32)
+    return {"input": np.array(rows, object), "predictions": {name: make(scores) for name, make in outputs.items()}}
+
+
+def same(scores: Any) -> Any:
+    return scores
+
+
+def kept(batches: list[dict[str, Any]], model: str | None, folder: Path) -> list[tuple[bytes, dict[str, Any]]]:
+    """The sample as rows and answers, after Beam."""
+    with beam.Pipeline() as pipeline:
+        _ = (
+            pipeline
+            | beam.Create(batches)
+            | recording.Record([recording.sample_recorder(str(folder / SAMPLE_FILE), 3, model)])
+        )
+    logs = [log.predict_log for log in map(PredictionLog.FromString, warm_up.read_records(folder / SAMPLE_FILE))]
+    assert {log.request.model_spec.signature_name for log in logs} == {"serving_default"}
+    return [
+        (log.request.inputs["examples"].string_val[0], {n: tf.make_ndarray(t) for n, t in log.response.outputs.items()})
+        for log in logs
+    ]
+
+
+def test_the_sample_is_the_same_whatever_the_batches(tmp_path: Path) -> None:
+    batches = [batch(ROWS[:4], score=same), batch(ROWS[4:], score=same)]
+    found = kept(batches, None, tmp_path)
+    assert [row for row, _ in found] == CHOSEN
+    for row, outputs in found:
+        np.testing.assert_array_equal(outputs["score"], [[float(row.split()[1])]])
+    assert [row for row, _ in kept([batch(ROWS[::-1], score=same)], None, tmp_path)] == CHOSEN
+
+
+def test_of_two_models_the_candidate_is_kept(tmp_path: Path) -> None:
+    batches = [batch(ROWS, candidate=same, baseline=lambda scores: scores + 100)]
+    found = kept(batches, "candidate", tmp_path)
+    # An only output has no name.
+    assert [outputs[""].item() for _, outputs in found] == [float(row.split()[1]) for row in CHOSEN]
+
+
+def test_texts_are_kept(tmp_path: Path) -> None:
+    found = kept([batch(ROWS, label=lambda scores: np.array([b"x"] * len(scores), object))], None, tmp_path)
+    assert [outputs["label"].tolist() for _, outputs in found] == [[b"x"]] * 3
+
+
+def test_tfma_s_extractors_get_one_more_before_the_batches_are_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["ExtractPredictions", "ExtractUnbatchedInputs", "ExtractSliceKeys"]
+    assert names[1] == tfma_run.unbatch_extractor.UNBATCH_EXTRACTOR_STAGE_NAME
+    own = [tfma.extractors.Extractor(stage_name=name, ptransform=beam.Map(same)) for name in names]
+    monkeypatch.setattr(tfma_run.model_eval_lib, "default_extractors", lambda **_options: list(own))
+    recorders = [recording.sample_recorder("folder/sample", 2, None)]
+    config = config_pb2.EvalConfig(model_specs=[config_pb2.ModelSpec()])
+    extractors = tfma_run.extractors(None, config, recorders)
+    assert [extractor.stage_name for extractor in extractors] == [names[0], tfma_run.STAGE, *names[1:]]
+    assert list(extractors[1].ptransform._recorders) == recorders

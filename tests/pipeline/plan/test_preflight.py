@@ -1,0 +1,154 @@
+"""What is found to be wrong before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import AnomalyError, DataError, MillraceError, SettingsError
+from pipeline.plan import preflight, recipe
+
+Edit = Callable[[str, str, str], None]
+HERE = "recipes/small"
+
+
+def check(*overrides: str) -> tuple[Path, ...]:
+    chosen = recipe.load("small", overrides)
+    inputs = chosen.find_inputs()
+    preflight.check(chosen, inputs)
+    return inputs.files
+
+
+def mistake(kind: type[MillraceError], *overrides: str) -> str:
+    with pytest.raises(kind) as caught:
+        check(*overrides)
+    return str(caught.value)
+
+
+def test_a_sound_recipe_passes_and_its_files_are_found(project: Path) -> None:
+    assert check() == (project / "data.csv",)
+
+
+@pytest.mark.parametrize(
+    ("module", "functions"),
+    [("features.py", "preprocessing_fn"), ("model.py", "build_model and compile_arguments")],
+)
+def test_a_missing_module(project: Path, module: str, functions: str) -> None:
+    path = project / HERE / module
+    path.unlink()
+    assert mistake(SettingsError) == f"{path} does not exist.\nWrite it, with {functions}."
+
+
+@pytest.mark.parametrize(
+    ("module", "function"),
+    [("features.py", "preprocessing_fn"), ("model.py", "build_model"), ("model.py", "compile_arguments")],
+)
+def test_a_missing_function(project: Path, edit: Edit, module: str, function: str) -> None:
+    edit(f"{HERE}/{module}", f"def {function}(", "def other(")
+    path = project / HERE / module
+    assert mistake(SettingsError) == f"{path} has no function {function}.\nDefine {function} in it."
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from recipes.other.features import preprocessing_fn\n",
+        "from recipes.other.features import prepare as preprocessing_fn\n",
+        "preprocessing_fn = print\n",
+    ],
+)
+def test_a_function_may_be_imported_or_assigned(project: Path, source: str) -> None:
+    (project / HERE / "features.py").write_text(source)
+    check()
+
+
+def test_a_syntax_error_names_the_line(project: Path, edit: Edit) -> None:
+    edit(f"{HERE}/features.py", "return inputs", "return (inputs")
+    path = project / HERE / "features.py"
+    assert mistake(SettingsError) == f"{path}:2: '(' was never closed.\nMend the syntax on that line."
+
+
+def test_a_column_that_the_schema_requires(project: Path, edit: Edit) -> None:
+    edit("data.csv", "fare", "price")
+    assert mistake(AnomalyError) == (
+        f"{project / 'data.csv'} lacks columns that schemas/small/schema.pbtxt requires: fare; "
+        "it has price, tips, company.\nAdd them to the data, or make them optional in the schema."
+    )
+
+
+def test_a_required_column_that_is_deprecated_may_be_missing(project: Path, edit: Edit) -> None:
+    edit("data.csv", "fare", "price")
+    edit("schemas/small/schema.pbtxt", "min_count: 1 }", "min_count: 1 } lifecycle_stage: DEPRECATED")
+    check()
+
+
+def test_an_optional_column_may_be_missing(project: Path, edit: Edit) -> None:
+    edit("data.csv", "tips", "gratuity")
+    check()
+
+
+def test_a_schema_that_is_none(project: Path, edit: Edit) -> None:
+    edit("schemas/small/schema.pbtxt", 'name: "tips"', 'nam: "tips"')
+    assert mistake(SettingsError).startswith("schemas/small/schema.pbtxt:2: not a schema: ")
+
+
+def test_without_a_curated_schema_no_column_is_required(project: Path, edit: Edit) -> None:
+    (project / "schemas" / "small" / "schema.pbtxt").unlink()
+    edit("data.csv", "fare", "price")
+    check()
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("evaluator.slices=[tips, compny]", "evaluator.slices.1: {data} has no column 'compny'. Did you mean company?"),
+        (
+            "evaluator.slices=[[tips, zzz]]",
+            "evaluator.slices.0: {data} has no column 'zzz'. There are: fare, tips, company.",
+        ),
+        ("data.split_by=fares", "data.split_by: {data} has no column 'fares'. Did you mean fare?"),
+        (
+            "data.splits={train: 2, test: 1}",
+            "data.splits has no 'eval'; received train, test.\n"
+            "The Trainer learns from `train`, the Evaluator judges on `eval`: name both.",
+        ),
+        (
+            "data.splits={eval: 1}",
+            "data.splits has no 'train'; received eval.\n"
+            "The Trainer learns from `train`, the Evaluator judges on `eval`: name both.",
+        ),
+        (
+            'data.splits={train: "*"}',
+            "data.splits has no 'eval'; received train.\n"
+            "The Trainer learns from `train`, the Evaluator judges on `eval`: name both.",
+        ),
+    ],
+)
+def test_a_setting_that_does_not_fit_the_data(project: Path, override: str, message: str) -> None:
+    expected = f"{project / HERE / 'recipe.yaml'}: {message.format(data=project / 'data.csv')}"
+    assert mistake(SettingsError, override) == expected
+
+
+def test_splits_by_pattern_pass(project: Path) -> None:
+    (project / "data.csv").rename(project / "train.csv")
+    (project / "eval.csv").write_text((project / "train.csv").read_text())
+    splits = "data.splits={train: train*, eval: eval*}"
+    assert check("data.path='*.csv'", splits) == (project / "eval.csv", project / "train.csv")
+    (project / "more.csv").write_text("fare\n1\n")
+    assert "data.splits: more.csv matches none of the patterns" in mistake(DataError, "data.path='*.csv'", splits)
+
+
+def test_splits_by_pattern_leave_nothing_to_split_by(project: Path) -> None:
+    message = mistake(SettingsError, "data.splits={train: train*, eval: eval*}", "data.split_by=fare")
+    assert "received split_by 'fare' with the patterns {'train': 'train*', 'eval': 'eval*'}, expected" in message
+
+
+def test_the_columns_of_images_are_known_beforehand(project: Path) -> None:
+    (project / "schemas/small/schema.pbtxt").unlink()
+    (project / "photos/cats").mkdir(parents=True)
+    (project / "photos/cats/1.png").write_bytes(b"")
+    photos = "data.path=photos"
+    assert check(photos, "evaluator.slices=[class]") == (project / "photos/cats/1.png",)
+    assert "There are: image, label, class, name." in mistake(SettingsError, photos, "evaluator.slices=[zzz]")

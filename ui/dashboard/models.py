@@ -1,0 +1,199 @@
+"""The models, what they are worth, and which version of which is served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from markupsafe import Markup
+
+from metadata.queries import INPUTS, OUTPUTS, Queries
+from metadata.records import ArtifactRecord, Deployment, MadeArtifact
+from metadata.values import artifact_values
+from ui.dashboard.artifacts import ARTIFACT, IN_RUN, MADE, none_there, page_of
+from ui.dashboard.files import metrics_of
+from ui.dashboard.page import Ask, Page, metric_columns, paging, run_link
+from ui.links import URLS
+from ui.parts import Column, Commands, Heading, Parts, Section, Table, Text
+from ui.texts import Inline, count, line, link, listed, state
+
+MOST_VERSIONS = 25
+SERVED, REPLACED, ROLLED_BACK, REMOVED = "served", "replaced", "rolled back", "removed"
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version that was pushed.
+
+    Attributes:
+        number: Its number.
+        folder: The folder of all versions.
+        artifact: The id of its PushedModel.
+        model: The id of its Model; None where the push did not record it.
+        state: `served`; `replaced` by a later push; `rolled back`; or `removed` from the disk.
+        restored: The version that a rollback restored as this one, or None.
+    """
+
+    number: int
+    folder: str
+    artifact: int
+    model: int | None
+    state: str
+    restored: str | None
+
+
+def models_page(store: Queries, ask: Ask) -> Page:
+    """A page of models, newest first, and the newest versions."""
+    before = ask.number("before")
+    shown, older = page_of(store, "Model", before)
+    known = versions(store.pushed())
+    judged = _judged(store, [made.artifact.id for made in shown])
+    pipelines, deployed = store.pipelines(), store.deployed()
+
+    def metrics(made: MadeArtifact) -> dict[str, Any]:
+        return judged.get(made.artifact.id, ({}, None))[0]
+
+    def blessed(made: MadeArtifact) -> bool | None:
+        return judged.get(made.artifact.id, ({}, None))[1]
+
+    def versions_of(made: MadeArtifact) -> list[Version]:
+        return [version for version in known if version.model == made.artifact.id]
+
+    def values(made: MadeArtifact) -> dict[str, Any]:
+        numbers = [{"version": version.number, "state": version.state} for version in versions_of(made)]
+        return artifact_values(made) | {"metrics": metrics(made), "blessed": blessed(made), "versions": numbers}
+
+    def show() -> Parts:
+        columns = [
+            ARTIFACT._replace(title="Model"),
+            MADE,
+            IN_RUN._replace(title="By run"),
+            *metric_columns(shown, metrics),
+            Column("Bars", lambda made: {True: "reached", False: "missed", None: ""}[blessed(made)]),
+            Column("Versions", lambda made: listed(map(_numbered, versions_of(made)), Markup("<br>"))),
+        ]
+        parts = [
+            Table("models", shown, columns, sortable=True) if shown else none_there(before),
+            paging("models", URLS.models(), URLS.models(before=older) if older else None, before),
+        ]
+        served = [part for each in deployed for part in _served(ask, each, pipelines)]
+        return [
+            Section("served", "Served", served or [Text("Nothing was pushed yet.")]),
+            Section("list", "Models, newest first", parts),
+            Section("versions", "Versions, newest push first", _versions_shown(known)) if known else None,
+        ]
+
+    newest = [asdict(version) for version in known[:MOST_VERSIONS]]
+    return Page("Models", show, {"models": list(map(values, shown)), "versions": newest}, section="Models")
+
+
+def _served(ask: Ask, deployed: Deployment, pipelines: list[str]) -> Parts:
+    """A version that is served: where it comes from, and the commands that serve it and go back."""
+    recipe = PurePath(deployed.folder).name
+    origin: Inline = ""
+    if deployed.restored:
+        origin = f"A rollback to version {deployed.restored}"
+    elif deployed.made and deployed.made.run:
+        origin = line("Pushed by ", run_link(deployed.made.run))
+    model = line(": ", _model_link(deployed.model)) if deployed.model else ""
+    lineage = link("lineage", URLS.lineage(deployed.pushed.id))
+    commands = [("Serve it", ask.site.command("serve", recipe)), ("Go back", ask.site.command("rollback", recipe))]
+    return [
+        Heading(f"{recipe}: version {deployed.version}"),
+        Text(line(origin, model, ", ", lineage, ".")),
+        Text(f"{deployed.folder}/{deployed.version}", "path"),
+        Commands(commands if recipe in pipelines else [], compact=True),
+    ]
+
+
+def _numbered(version: Version) -> Inline:
+    return line(f"{version.number} ", _state_shown(version))
+
+
+def _state_shown(version: Version) -> Inline:
+    return state(version.state, {SERVED: "good", ROLLED_BACK: "warning"}.get(version.state, ""))
+
+
+def _model_link(model: int | None) -> Inline:
+    return "" if model is None else link(f"Model {model}", URLS.artifact(model))
+
+
+def _versions_shown(known: list[Version]) -> Parts:
+    columns = [
+        Column("Version", lambda version: link(version.number, URLS.artifact(version.artifact))),
+        Column("State", _state_shown),
+        Column("Of", lambda version: PurePath(version.folder).name),
+        Column("Model", lambda version: _model_link(version.model)),
+        Column("Restored", lambda version: version.restored or ""),
+    ]
+    older = count(len(known) - MOST_VERSIONS, "older version")
+    return [
+        Table("versions", known[:MOST_VERSIONS], columns),
+        Text(link(older, URLS.artifacts(type="PushedModel"))) if len(known) > MOST_VERSIONS else None,
+    ]
+
+
+def versions(pushed: Iterable[ArtifactRecord]) -> list[Version]:
+    """What became of every version that was pushed, newest push first."""
+    by_folder: dict[str, list[ArtifactRecord]] = {}
+    for artifact in pushed:
+        by_folder.setdefault(str(PurePath(artifact.properties["pushed_destination"]).parent), []).append(artifact)
+    found = [version for folder, artifacts in by_folder.items() for version in _of_folder(folder, artifacts)]
+    return sorted(found, key=lambda version: -version.artifact)
+
+
+def _of_folder(folder: str, artifacts: list[ArtifactRecord]) -> list[Version]:
+    served = max(artifacts, key=_number)
+    withdrawn = {str(a.properties["rolled_back_from"]) for a in artifacts if "rolled_back_from" in a.properties}
+    return [
+        Version(
+            number=_number(artifact),
+            folder=folder,
+            artifact=artifact.id,
+            model=artifact.properties.get("current_model_id"),
+            state=_state(artifact, served, withdrawn),
+            restored=_text(artifact.properties.get("restored_version")),
+        )
+        for artifact in artifacts
+    ]
+
+
+def _state(artifact: ArtifactRecord, served: ArtifactRecord, withdrawn: set[str]) -> str:
+    if artifact is served:
+        return SERVED
+    if str(_number(artifact)) in withdrawn:
+        return ROLLED_BACK
+    return REPLACED if Path(artifact.properties["pushed_destination"]).exists() else REMOVED
+
+
+def _number(artifact: ArtifactRecord) -> int:
+    return int(artifact.properties["pushed_version"])
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _judged(store: Queries, models: list[int]) -> dict[int, tuple[dict[str, Any], bool | None]]:
+    """By model: the Evaluator's values, and whether it blessed the model; of the newest evaluation of each."""
+    events = store.events_of(store.takers(models))
+    judging = {
+        event.artifact_id: execution
+        for execution in sorted(events)
+        for event in events[execution]
+        if event.type in INPUTS and event.path.steps[0].key == "model" and _puts_out(events[execution], "evaluation")
+    }
+    outputs = store.outputs_of(judging.values())
+    return {model: _verdict(outputs.get(execution, {})) for model, execution in judging.items()}
+
+
+def _puts_out(events: Iterable[Any], name: str) -> bool:
+    return any(event.type in OUTPUTS and event.path.steps[0].key == name for event in events)
+
+
+def _verdict(outputs: dict[str, list[ArtifactRecord]]) -> tuple[dict[str, Any], bool | None]:
+    metrics = {name: value for found in outputs.get("evaluation", []) for name, value in metrics_of(found).items()}
+    [blessed] = [found.properties.get("blessed") for found in outputs.get("blessing", [])[:1]] or [None]
+    return metrics, None if blessed is None else bool(blessed)
