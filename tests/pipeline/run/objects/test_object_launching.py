@@ -28,7 +28,7 @@ from pipeline.run.objects.faults import ObjectStoreError
 from pipeline.run.workplace import Workplace
 
 RUNS: list[str] = []
-HANDED_DOWN: list[Surroundings] = []
+HANDED_DOWN: list[Surroundings | None] = []
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ class MakeExecutor(base_executor.BaseExecutor):
 
     def Do(self, input_dict: Any, output_dict: Any, exec_properties: Any) -> None:  # noqa: N802
         RUNS.append("Make")
-        HANDED_DOWN.append(exec_properties[SURROUNDINGS])
+        HANDED_DOWN.append(exec_properties.get(SURROUNDINGS))
         [made] = output_dict["examples"]
         folder = Path(made.uri)
         (folder / "Split-train").mkdir()
@@ -100,9 +100,10 @@ class Machines:
     def at(self, machine: str) -> environments.Environment:
         return environments.load(self._environment(machine))
 
-    def compiled(self, machine: str, run: str) -> Any:
+    def compiled(self, machine: str, run: str, maker: str = "Make") -> Any:
+        """The tiny pipeline as TFX launches it: a node that makes, called `maker`, and one that takes."""
         environment = self.at(machine)
-        make = Make()
+        make = Make().with_id(maker)
         compiled = Compiler().compile(
             tfx_pipeline.Pipeline(
                 pipeline_name="tiny",
@@ -185,14 +186,19 @@ def test_the_local_run_does_as_the_nodes_do(machines: Machines, object_server: O
     assert kept == {"copy": b"a row", "kept": f"{machines.root}/tiny/Make/examples/1".encode()}
 
 
-def test_an_executor_is_handed_what_is_never_recorded(machines: Machines) -> None:
+def test_a_trainer_is_handed_what_is_never_recorded(machines: Machines) -> None:
     context = machines.context("a", "one")
-    tfx_adapter.run_node(machines.compiled("a", "one"), "Make", context, training_launcher=print)
-    assert [Surroundings(str(context.folder.progress_path("Make")), print)] == HANDED_DOWN
-    assert SURROUNDINGS not in machines.store.node_runs("tiny", "one")["Make"].properties
+    tfx_adapter.run_node(machines.compiled("a", "one", maker="Trainer"), "Trainer", context, training_launcher=print)
+    assert [Surroundings(str(context.folder.progress_path("Trainer")), print)] == HANDED_DOWN
+    assert SURROUNDINGS not in machines.store.node_runs("tiny", "one")["Trainer"].properties
     # Nor is it in the cache's key: another run hands down another path, and finds the first one's result.
-    machines.run("a", "two", "Make")
-    assert machines.states("two") == {"Make": "CACHED"}
+    tfx_adapter.run_node(machines.compiled("a", "two", maker="Trainer"), "Trainer", machines.context("a", "two"))
+    assert machines.states("two") == {"Trainer": "CACHED"}
+
+
+def test_no_other_node_is_handed_it(machines: Machines) -> None:
+    machines.run("a", "one", "Make")
+    assert HANDED_DOWN == [None]
 
 
 def test_what_cannot_be_sent_is_not_published(machines: Machines, object_server: ObjectServer) -> None:
