@@ -52,12 +52,14 @@ class Interval(Record):
         high: Its upper end.
         level: How often such an interval holds the true value, a fraction.
         method: How it was made.
+        standard_error: Of what it is an interval of; None where the method has none, as Wilson's.
     """
 
     low: float
     high: float
     level: float = 0.95
     method: str = ""
+    standard_error: float | None = None
 
 
 class Difference(Interval):

@@ -99,7 +99,7 @@ def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Se
     Args:
         table: The rows.
         names: The metrics' class names.
-        slices: The groups of rows, by what each is cut by; () is all of them. Differences are made for that alone.
+        slices: The groups of rows, by what each is cut by; () is all of them.
 
     Returns:
         One for each of `slices`.
@@ -108,9 +108,8 @@ def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Se
     if rows.task == "other":
         return [Confidence({}, {}, {}) for _ in slices]
     groups = [predictions.rows_of_slice(sound, key) for key in slices]
-    whole = [not key for key in slices]
     all_kept = len(rows.labels) == table.rows
-    measured = [_Group(rows.take(group), names, paired, all_kept) for group, paired in zip(groups, whole, strict=True)]
+    measured = [_Group(rows.take(group), names, all_kept) for group in groups]
     drawn = intervals.bootstrap_sums([group.columns() for group in measured], groups)
     return [group.confidence(sums) for group, sums in zip(measured, drawn, strict=True)]
 
@@ -118,11 +117,11 @@ def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Se
 class _Group:
     """The metrics of one group of rows: those from sums that are drawn anew, and the others."""
 
-    def __init__(self, rows: ScoredRows, names: Sequence[str], paired: bool, all_kept: bool) -> None:
+    def __init__(self, rows: ScoredRows, names: Sequence[str], all_kept: bool) -> None:
         self._rows = rows
         self._all_kept = all_kept
         self._names = names
-        self._baseline = rows.baseline if paired else None
+        self._baseline = rows.baseline
         self._measures: dict[str, Measure] = {}
         self._sums: dict[str, Array] = {}
         self._columns: list[Array] = []

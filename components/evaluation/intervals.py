@@ -22,9 +22,9 @@ QUANTILE = 1.959963984540054
 """The standard normal distribution's 97.5 % quantile."""
 
 
-def make_interval(low: float, high: float, method: str) -> Interval:
+def make_interval(low: float, high: float, method: str, standard_error: float | None = None) -> Interval:
     """An interval at `LEVEL`."""
-    return Interval(low=float(low), high=float(high), level=LEVEL, method=method)
+    return Interval(low=float(low), high=float(high), level=LEVEL, method=method, standard_error=standard_error)
 
 
 def wilson(successes: int, trials: int) -> Interval | None:
@@ -67,9 +67,9 @@ def delong(positive: Array, score: Array) -> Interval | None:
     parts = _components(positive, score)
     if parts is None:
         return None
-    spread = _spread(parts[0], parts[1])
-    value = parts[0].mean()
-    return make_interval(max(0.0, value - spread), min(1.0, value + spread), "DeLong") if spread else None
+    error = _standard_error(*parts)
+    value, spread = parts[0].mean(), QUANTILE * error
+    return make_interval(max(0.0, value - spread), min(1.0, value + spread), "DeLong", error) if error else None
 
 
 def delong_difference(positive: Array, candidate: Array, baseline: Array) -> Difference | None:
@@ -77,11 +77,12 @@ def delong_difference(positive: Array, candidate: Array, baseline: Array) -> Dif
     ours, theirs = _components(positive, candidate), _components(positive, baseline)
     if ours is None or theirs is None:
         return None
-    spread = _spread(ours[0] - theirs[0], ours[1] - theirs[1])
-    if not spread and not np.array_equal(candidate, baseline):
+    error = _standard_error(ours[0] - theirs[0], ours[1] - theirs[1])
+    if not error and not np.array_equal(candidate, baseline):
         return None
-    value = float(ours[0].mean() - theirs[0].mean())
-    return Difference(value=value, low=value - spread, high=value + spread, level=LEVEL, method="paired DeLong")
+    value, spread = float(ours[0].mean() - theirs[0].mean()), QUANTILE * error
+    ends = make_interval(value - spread, value + spread, "paired DeLong", error)
+    return Difference(value=value, **dict(ends))
 
 
 def _components(positive: Array, score: Array, at_least: int = 2) -> tuple[Array, Array] | None:
@@ -102,9 +103,8 @@ def _midranks(values: Array) -> Array:
     return (last - (counts - 1) / 2)[inverse]
 
 
-def _spread(of_above: Array, of_below: Array) -> float:
-    variance = of_above.var(ddof=1) / len(of_above) + of_below.var(ddof=1) / len(of_below)
-    return QUANTILE * math.sqrt(variance)
+def _standard_error(of_above: Array, of_below: Array) -> float:
+    return math.sqrt(of_above.var(ddof=1) / len(of_above) + of_below.var(ddof=1) / len(of_below))
 
 
 BOOTSTRAP = "bootstrap"
@@ -150,7 +150,7 @@ def percentiles(replicates: Array, method: str = BOOTSTRAP) -> Interval | None:
     if not np.isfinite(replicates).all():
         return None
     low, high = np.quantile(replicates, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return make_interval(low, high, method)
+    return make_interval(low, high, method, float(replicates.std(ddof=1)))
 
 
 def precision_recall_area(positive: Array, score: Array) -> Interval | None:

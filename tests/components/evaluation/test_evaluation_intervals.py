@@ -66,6 +66,7 @@ def test_delong_by_definition_with_ties() -> None:
     spread = 1.959964 * (covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]) ** 0.5
     assert difference.value == pytest.approx(areas[0] - areas[1], abs=1e-12)
     assert difference.high - difference.value == pytest.approx(spread, rel=1e-6)
+    assert difference.standard_error == pytest.approx(spread / 1.959964, rel=1e-6)
     assert difference.method == "paired DeLong"
 
 
@@ -189,6 +190,16 @@ def test_differences_are_paired() -> None:
     assert found["F1Score"].method == "paired bootstrap"
 
 
+def test_the_standard_error_of_a_paired_difference() -> None:
+    difference = sure(kept_of(MADE.labels, MADE.scores, baseline=MADE.worse)).differences["BinaryAccuracy"]
+    # Of n rows those that one model alone has right, by McNemar (1947).
+    right, wrong = (((made > 0.5) == MADE.labels) for made in (MADE.scores, MADE.worse))
+    gained, lost = (right & ~wrong).mean(), (~right & wrong).mean()
+    assert difference.value == pytest.approx(gained - lost)
+    expected = ((gained + lost - (gained - lost) ** 2) / len(MADE.labels)) ** 0.5
+    assert difference.standard_error == pytest.approx(expected, rel=0.06)
+
+
 def test_a_model_does_not_differ_from_itself() -> None:
     found = sure(kept_of(MADE.labels, MADE.scores, baseline=MADE.scores)).differences
     assert {(each.low, each.value, each.high) for each in found.values()} == {(0.0, 0.0, 0.0)}
@@ -203,9 +214,14 @@ def test_two_models_that_make_no_mistake_are_not_said_to_be_equal() -> None:
 def test_slices_have_intervals_of_their_own_rows() -> None:
     side = np.where(np.arange(3000) % 3 == 0, "a", "b")
     features = {"side": np.array([[word.encode()] for word in side], object)}
-    kept = kept_of(MADE.labels, MADE.scores, features=features)
+    kept = kept_of(MADE.labels, MADE.scores, baseline=MADE.worse, features=features)
     _, of_a, of_none = confidence.measure_confidence(kept, NAMES, [(), [("side", "a")], [("side", "c")]])
-    alone = sure(kept_of(MADE.labels[side == "a"], MADE.scores[side == "a"]))
+    alone = sure(kept_of(*(column[side == "a"] for column in (MADE.labels, MADE.scores, MADE.worse))))
+    assert set(of_a.differences) == set(alone.differences)
+    assert of_a.differences["AUC"] == alone.differences["AUC"]
+    ours, theirs = (made.differences["BinaryAccuracy"] for made in (of_a, alone))
+    assert ours.value == theirs.value
+    assert ours.standard_error == pytest.approx(theirs.standard_error, rel=0.1)
     assert of_a.intervals["AUC"] == alone.intervals["AUC"]
     assert of_a.intervals["BinaryAccuracy"] == alone.intervals["BinaryAccuracy"]
     assert of_a.intervals["Calibration"].low == pytest.approx(alone.intervals["Calibration"].low, rel=0.05)
