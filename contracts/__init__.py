@@ -1,1 +1,1 @@
-"""What several rooms share, without TensorFlow: formats that one writes and another reads, errors, settings."""
+"""What the rooms share, without TensorFlow: the file formats one writes and another reads, errors, base settings."""

@@ -1,4 +1,4 @@
-"""Writes files whole or not at all: whoever reads one meanwhile sees the old content or the new one."""
+"""Writes files atomically: a concurrent reader sees either the old content or the new."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """Gives a path to write to, which takes the place of `path` at the end; it is removed where anything goes wrong.
+    """Yields a temporary path to write to, which replaces `path` at the end; on any error it is removed.
 
-    A file that is replaced hands its permissions on.
+    The new file keeps the permissions of the one it replaces.
 
     Args:
-        path: The file that is made or replaced; its folder must be there.
-        folder: Where the new content is written until it is whole, on the same file system, and made if need be; beside
-            the file if None.
+        path: The file to create or replace; its folder must exist.
+        folder: Where the temporary file is written, on the same file system; created if missing. None: beside `path`.
     """
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    # No process id: those of two containers that share a folder may be the same.
+    # Not the process id: two containers that share a folder may have the same one.
     staging = (folder or path.parent) / f".{path.name[:40]}.{uuid.uuid4().hex}"
     try:
         yield staging
@@ -35,10 +34,10 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file in UTF-8, with its line ends as they are.
+    """Writes a text file in UTF-8, leaving its line endings as they are.
 
     Raises:
-        OSError: It cannot be written there.
+        OSError: The file cannot be written.
     """
     with replacing(path) as staging:
         staging.write_text(text, encoding="utf-8", newline="")

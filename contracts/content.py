@@ -1,4 +1,4 @@
-"""How files of artifacts are read: one that is gone, or holds something else, is an error that names it."""
+"""Reads the files of artifacts; a missing or malformed file is an error that names it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MOST_FAULTS = 3
 
 
 class ContentError(Exception):
-    """A file is not there, or does not hold what it should.
+    """A file is missing, or does not hold what it should.
 
     Args:
         path: The file.
-        why: What is wrong with it, as a sentence part.
+        why: What is wrong with it, as the end of a sentence that begins with the path.
     """
 
     def __init__(self, path: Path, why: str) -> None:
@@ -27,26 +27,26 @@ class ContentError(Exception):
 
 
 class Record(BaseModel):
-    """A part of a JSON file; what it does not name is left out, and numbers are finite."""
+    """Part of a JSON file; unknown keys are ignored, and numbers must be finite."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class HasFiles(Protocol):
-    """An artifact, wherever its files are stored."""
+    """An artifact, wherever its files are kept."""
 
     def file(self, name: str) -> Path:
-        """One file of it; a path that is not there where it has none."""
+        """The path of one of its files; the path does not exist if the artifact has no such file."""
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 def read_text(path: Path) -> str:
-    """A text file in UTF-8.
+    """Reads a UTF-8 text file.
 
     Raises:
-        ContentError: It is not there, or cannot be read.
+        ContentError: The file is missing, or cannot be read.
     """
     try:
         return path.read_text(encoding="utf-8")
@@ -57,10 +57,10 @@ def read_text(path: Path) -> str:
 
 
 def read_record(path: Path, kind: type[AnyRecord]) -> AnyRecord:
-    """A JSON file.
+    """Reads a JSON file as a record.
 
     Raises:
-        ContentError: It is not there, cannot be read, or holds something else.
+        ContentError: The file is missing, cannot be read, or holds something else.
     """
     try:
         return kind.model_validate_json(read_text(path))
@@ -74,14 +74,14 @@ def _fault(place: tuple[int | str, ...], message: str) -> str:
 
 
 def read_proto(path: Path, kind: Any) -> Any:
-    """The message in a binary file.
+    """Reads the protocol buffer message in a binary file.
 
     Args:
         path: The file.
         kind: The message's class.
 
     Raises:
-        ContentError: It is not there, cannot be read, or holds something else.
+        ContentError: The file is missing, cannot be read, or holds something else.
     """
     try:
         return kind.FromString(path.read_bytes())
@@ -92,7 +92,7 @@ def read_proto(path: Path, kind: Any) -> Any:
 
 
 def read_text_proto(path: Path, kind: Any) -> Any:
-    """The message in a text file; see `binary`."""
+    """Reads the message in a text file; see `read_proto`."""
     try:
         return text_format.Parse(read_text(path), kind())
     except text_format.ParseError as error:

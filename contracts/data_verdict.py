@@ -1,4 +1,4 @@
-"""What the data gate says of the anomalies of the data: `verdict.json`, a list of findings."""
+"""The data gate's verdict on anomalies in the data: `verdict.json`, a list of findings."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from contracts.content import ContentError, Record, read_text
 VERDICT_FILE = "verdict.json"
 
 DATA_SET = "the data set"
-"""Stands for a feature's name where an anomaly is not that of one feature."""
+"""Stands in for the feature's name when an anomaly concerns the whole data set."""
 
 
 class QuotedRow(Record):
-    """A row in which an anomaly is seen.
+    """A row that shows an anomaly.
 
     Attributes:
-        row: Its place in the split, from 0.
-        values: All columns as text; None where there is no value.
+        row: Its position in the split, from 0.
+        values: All columns as text; None for a missing value.
     """
 
     row: int
@@ -30,11 +30,11 @@ class GateFinding(Record):
     """An anomaly.
 
     Attributes:
-        split: Where it is.
-        feature: Which feature's, or DATA_SET.
+        split: The split that has it.
+        feature: The feature, or DATA_SET.
         description: What is wrong.
-        samples: Offending values, each with how many rows hold it.
-        rows: Some of the rows in which it is seen.
+        samples: Offending values, each with the number of rows that hold it.
+        rows: Some of the rows that show it.
     """
 
     split: str
@@ -48,10 +48,10 @@ GATE_FINDINGS = TypeAdapter(list[GateFinding])
 
 
 def read_verdict(path: Path) -> list[GateFinding]:
-    """What the data gate says of data that it let pass.
+    """Reads the data gate's verdict on data that it let pass.
 
     Raises:
-        ContentError: It is missing or broken.
+        ContentError: The verdict is missing or broken.
     """
     try:
         return GATE_FINDINGS.validate_json(read_text(path))

@@ -2,13 +2,13 @@
 
     MillraceError            anything that a user can mend; `str(error)` is all they need to read
     ├── SettingsError        a recipe, an environment or a flag is wrong; found before anything runs
-    ├── DataError            the data cannot be read or does not fit
+    ├── DataError            the data cannot be read or do not fit
     │   ├── BadRowError      one row is malformed
-    │   └── AnomalyError     the data do not look like their schema: the data gate's, or known before it
+    │   └── AnomalyError     the data do not match their schema; from the data gate, or found before it
     ├── TrainingError        training cannot begin or went wrong
-    ├── ExportError          a trained model cannot be written in the form that was asked for
+    ├── ExportError          a trained model cannot be written in the requested form
     ├── PushError            a version cannot be written to the serving folder, or there is none to go back to
-    ├── BusyError            another process is at it; try again
+    ├── BusyError            another process is already doing it; try again
     ├── StoreError           the metadata store cannot be reached, or refuses us
     ├── ClusterError         the cluster that schedules runs cannot be reached, or refuses us
     ├── EngineError          the engine of the data work cannot be reached; it may come back
@@ -45,7 +45,7 @@ class SettingsError(MillraceError):
 
 
 class DataError(MillraceError):
-    """The data cannot be read or does not fit."""
+    """The data cannot be read or do not fit."""
 
 
 class BadRowError(DataError):
@@ -53,12 +53,12 @@ class BadRowError(DataError):
 
 
 class AnomalyError(DataError):
-    """The data do not look like their schema.
+    """The data do not match their schema.
 
     Args:
         what: The fault.
         fix: What the user can do about it.
-        findings: The anomalies as plain data, as in the gate's verdict: the artifacts of a node that fails are removed.
+        findings: The anomalies as in the gate's verdict; carried here because a failed node's artifacts are removed.
     """
 
     def __init__(self, what: str, fix: str | None = None, findings: list[dict[str, Any]] | None = None) -> None:
@@ -74,7 +74,7 @@ class TrainingError(MillraceError):
 
 
 class ExportError(MillraceError):
-    """A trained model cannot be written in the form that was asked for."""
+    """A trained model cannot be written in the requested form."""
 
 
 class PushError(MillraceError):
@@ -82,7 +82,7 @@ class PushError(MillraceError):
 
 
 class BusyError(MillraceError):
-    """Another process is at what this one would begin; it can be tried again."""
+    """Another process is already doing this; it can be tried again."""
 
 
 class StoreError(MillraceError):
@@ -103,7 +103,7 @@ class NodeError(MillraceError):
     Args:
         what: The node, what it said, and where its log is.
         fix: The command that resumes.
-        kind: The name of the error's class in the node, where it is known.
+        kind: The name of the error's class in the node, if known.
     """
 
     def __init__(self, what: str, fix: str | None = None, kind: str | None = None) -> None:

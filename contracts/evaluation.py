@@ -1,6 +1,6 @@
-"""What the Evaluator writes: its verdict and metrics (summary.json), and a closer look at the model (insights.json).
+"""What the Evaluator writes: its verdict and metrics (summary.json), and details of the model (insights.json).
 
-Fields that have a default are missing in what older versions wrote.
+Fields with a default are missing from files that older versions wrote.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SUMMARY_FILE = "summary.json"
 """Beside TFMA's own files."""
 
 INSIGHTS_FILE = "insights.json"
-"""Beside it: what a report shows of the model."""
+"""Beside it: details of the model that the report shows."""
 
 
 class Bar(Record):
@@ -24,8 +24,8 @@ class Bar(Record):
     Attributes:
         lower_bound: At least this.
         upper_bound: At most this.
-        max_loss: How much worse than the baseline it could be.
-        direction: Which way is better.
+        max_loss: How much worse than the baseline it may be.
+        direction: Whether higher or lower is better.
     """
 
     lower_bound: float | None = None
@@ -50,9 +50,9 @@ class Interval(Record):
     Attributes:
         low: Its lower end.
         high: Its upper end.
-        level: How often such an interval holds the true value, a fraction.
-        method: How it was made.
-        standard_error: Of what it is an interval of; None where the method has none, as Wilson's.
+        level: The fraction of such intervals that contain the true value.
+        method: How it was computed.
+        standard_error: The estimate's standard error; None for methods without one, such as Wilson's.
     """
 
     low: float
@@ -66,7 +66,7 @@ class Difference(Interval):
     """How far the candidate is from the baseline on the same rows.
 
     Attributes:
-        value: The candidate's value less the baseline's.
+        value: The candidate's value minus the baseline's.
     """
 
     value: float
@@ -77,13 +77,13 @@ class Metric(Record):
 
     Attributes:
         name: The metric.
-        value: TFMA's; of an area under a curve (AUC, AUCPrecisionRecall) the exact one where the evaluation kept all
-            rows, for TFMA counts scores in 10,000 bins. None where it is not defined.
-        baseline: The baseline's value, computed likewise, or None.
+        value: TFMA's value. An area under a curve (AUC, AUCPrecisionRecall) is exact if the evaluation kept all rows,
+            for TFMA counts scores in 10,000 bins. None if the metric is undefined.
+        baseline: The baseline's value, computed the same way, or None.
         passed: Whether `value` reached its bar.
-        bar: The bar; nothing in it where there is none.
-        interval: Where it was computed.
-        difference: Where there is a baseline, and it was computed.
+        bar: The bar; empty if there is none.
+        interval: The value's confidence interval, if it was computed.
+        difference: The difference from the baseline, if there is one and it was computed.
     """
 
     name: str
@@ -100,9 +100,9 @@ class Slice(Record):
 
     Attributes:
         slice: The values that its rows have in common, such as `hour=7 and company=Blue`.
-        rows: How many these are.
-        metrics: By name, as `Metric.value` is computed; None where a metric is not defined.
-        intervals: By metric, where they were computed.
+        rows: How many rows these are.
+        metrics: By name, computed as `Metric.value` is; None if a metric is undefined.
+        intervals: By metric, if they were computed.
     """
 
     slice: str
@@ -112,7 +112,7 @@ class Slice(Record):
 
 
 class Summary(Record):
-    """What summary.json holds.
+    """The contents of summary.json.
 
     Attributes:
         blessed: Whether every bar was reached.
@@ -128,7 +128,7 @@ class Summary(Record):
 
     @property
     def values(self) -> dict[str, float | None]:
-        """The values by metric; None where a metric is not defined."""
+        """The values by metric; None if a metric is undefined."""
         return {metric.name: metric.value for metric in self.metrics}
 
     @property
@@ -141,14 +141,14 @@ Point = tuple[float, float]
 
 
 class CalibrationBin(Record):
-    """Rows with about the same prediction.
+    """Rows with similar predictions.
 
     Attributes:
-        low: The lowest prediction that belongs to it.
-        high: The highest.
-        rows: How many rows it has.
+        low: The bin's lower edge.
+        high: The bin's upper edge.
+        rows: How many rows are in it.
         mean_prediction: Their mean prediction.
-        mean_label: Their mean label; of a perfectly calibrated model the same.
+        mean_label: Their mean label; the same as the mean prediction if the model is perfectly calibrated.
     """
 
     low: float
@@ -159,12 +159,12 @@ class CalibrationBin(Record):
 
 
 class Confusion(Record):
-    """How often which class was taken for which.
+    """How often each class was predicted for each true class.
 
     Attributes:
         labels: The classes.
         counts: [truth, prediction].
-        threshold: From which score on a binary model says yes, or None.
+        threshold: The score from which a binary model predicts the positive class, or None.
     """
 
     labels: list[str]
@@ -195,12 +195,12 @@ class WorstExample(Record):
     """A row that the model got most wrong.
 
     Attributes:
-        loss: How wrong: the cross-entropy, or the squared error of a number; None where the prediction is no number.
+        loss: How wrong: the cross-entropy, or the squared error of a number; None if the prediction is not a number.
         label: The truth: a class's name or a number.
-        prediction: What the model gave: a number, or one for each class; None for one that is not finite.
-        predicted: What that means: a class's name, or None.
+        prediction: The model's output: a number, or one for each class; None for one that is not finite.
+        predicted: The predicted class's name, or None.
         features: The raw values by feature. `{"image": "data:…"}` and `{"bytes": length}` stand for bytes, and
-            `{"more": count}` at the end for values that are left out.
+            `{"more": count}` at the end for omitted values.
     """
 
     loss: float | None
@@ -211,17 +211,17 @@ class WorstExample(Record):
 
 
 class Insights(Record):
-    """What insights.json holds; what a task does not have is None or empty.
+    """The contents of insights.json; what does not apply to a task is None or empty.
 
     Attributes:
-        task: What is predicted; of `other` kinds of labels and predictions nothing more is known.
+        task: What is predicted; `other` labels and predictions get no further analysis.
         rows: Rows of the evaluation split.
-        rows_kept: Those that this rests on.
+        rows_kept: How many of them this is computed from.
         classes: The classes' names.
-        calibration: Predictions against what came true, in bins that have rows.
-        calibration_error: The mean distance of prediction and label over the bins, weighted by rows.
-        confusion: Of classes.
-        scores: By label.
+        calibration: Predictions against labels, in bins that are not empty.
+        calibration_error: The mean distance between prediction and label over the bins, weighted by rows.
+        confusion: The confusion matrix of the classes.
+        scores: The distribution of scores for each label.
         roc: (false positive rate, true positive rate).
         precision_recall: (recall, precision).
         worst: Highest loss first.
@@ -241,7 +241,7 @@ class Insights(Record):
 
 
 def read_summary(evaluation: HasFiles) -> Summary:
-    """The summary of an evaluation.
+    """Reads the summary of an evaluation.
 
     Raises:
         ContentError: It is missing or broken.
@@ -250,7 +250,7 @@ def read_summary(evaluation: HasFiles) -> Summary:
 
 
 def read_insights(evaluation: HasFiles) -> Insights | None:
-    """The insights of an evaluation; None where it has none, as older ones.
+    """Reads the insights of an evaluation; None if it has none, as in older ones.
 
     Raises:
         ContentError: They are broken.

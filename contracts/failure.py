@@ -1,4 +1,4 @@
-"""What stopped a run: the file that the worker leaves in the folder of its logs."""
+"""What stopped a run: the file that the worker leaves in the run's log folder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Failure(content.Record):
     Attributes:
         node: The node that failed.
         kind: The class of the error.
-        message: What is wrong, as the user is told.
+        message: What is wrong, as shown to the user.
         lines: The user's own lines in the traceback, innermost last.
-        findings: The anomalies of the data, of a failure that they are the cause of.
+        findings: The anomalies in the data, if they caused the failure.
     """
 
     node: str
@@ -29,10 +29,10 @@ class Failure(content.Record):
 
 
 def read_failure(log_folder: Path) -> Failure | None:
-    """The failure of a run; None where it left none.
+    """Reads the failure of a run; None if there is none.
 
     Args:
-        log_folder: The run's folder of logs.
+        log_folder: The run's log folder.
 
     Raises:
         ContentError: It cannot be read.

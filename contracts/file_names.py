@@ -1,11 +1,11 @@
-"""Names of files that one room writes and another reads, whose content no contract here describes; some are TFX's."""
+"""Names of files that one room writes and another reads and no other contract here describes; some are TFX's."""
 
 SCHEMA_FILE = "schema.pbtxt"
 STATISTICS_FILE = "FeatureStats.pb"
 ANOMALIES_FILE = "SchemaDiff.pb"
 FAILURE_FILE = "failure.json"
 STRING_LENGTHS = "string_lengths"
-"""Not a file: the custom statistic of texts in STATISTICS_FILE."""
+"""Not a file: the name of a custom statistic of texts in STATISTICS_FILE."""
 
 SAMPLE_FILE = "sampled_predictions.tfrecord"
 HISTORY_FILE = "history.csv"

@@ -13,14 +13,14 @@ PROPERTY = "fingerprint"
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Everything besides the input artifacts that decides a node's result.
+    """Everything besides the input artifacts that a node's result depends on.
 
     Attributes:
         settings: The node's own settings, by dotted key.
-        code: A digest for each of the project's source files that the node reaches by imports.
+        code: A digest for each of the project's source files that the node imports, directly or not.
         packages: The versions of the installed packages that do the node's work.
-        files: A content digest for each file that the node reads from outside the pipeline; for each folder, where they
-            are images.
+        files: A content digest for each file that the node reads from outside the pipeline; images have one for each
+            folder.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -29,17 +29,17 @@ class Fingerprint:
     files: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """A canonical text: equal fingerprints give equal texts."""
+        """Canonical JSON: equal fingerprints give equal texts."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @property
     def digest(self) -> str:
-        """A short name for it."""
+        """A short digest of the whole."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     @property
     def code_digest(self) -> str:
-        """A short name for all the code that a node run used."""
+        """A short digest of all the code that a node run used."""
         return hashlib.sha256(json.dumps(self.code, sort_keys=True).encode()).hexdigest()[:16]
 
     @classmethod

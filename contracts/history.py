@@ -1,4 +1,4 @@
-"""The history of a training: metrics epoch by epoch, as Keras's CSVLogger writes them beside the ModelRun."""
+"""The training history: metrics epoch by epoch, as Keras's CSVLogger writes them beside the ModelRun."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contracts.file_names import HISTORY_FILE
 VALIDATION = "val_"
 LEARNING_RATES = frozenset({"lr", "learning_rate"})
 RISING = ("acc", "accuracy", "auc")
-"""How names of metrics end that should rise; Keras tells it in the same way where the mode is `auto`."""
+"""Endings of the names of metrics that should rise; Keras's mode `auto` goes by the same endings."""
 
 Column = list[float | None]
 
@@ -22,8 +22,8 @@ class History:
     """Metrics epoch by epoch.
 
     Attributes:
-        columns: Values by the name that Keras logs; those of the evaluation split begin with `val_`. None is a value
-            that is no finite number. All are of one length.
+        columns: Values by the name that Keras logs; names for the evaluation split begin with `val_`. None stands for a
+            value that is not finite. All have the same length.
     """
 
     columns: dict[str, Column]
@@ -41,15 +41,15 @@ class History:
 
     @property
     def learning_rate(self) -> Column | None:
-        """The learning rates, where they were logged."""
+        """The learning rates, if they were logged."""
         return next((self.columns[name] for name in sorted(LEARNING_RATES & self.columns.keys())), None)
 
     def best(self, monitor: str, mode: str = "auto") -> int | None:
-        """The epoch, from 1, in which a metric was best; the first of several. None where it was not logged.
+        """The first epoch, counted from 1, in which a metric was best; None if it was not logged.
 
         Args:
             monitor: The metric as Keras logs it.
-            mode: `min`, `max`, or `auto`, which tells by the name.
+            mode: `min`, `max`, or `auto`, which goes by the name.
         """
         values = {epoch: value for epoch, value in enumerate(self.columns.get(monitor, []), 1) if value is not None}
         if not values:
@@ -59,7 +59,7 @@ class History:
 
 
 def read_history(model_run: HasFiles) -> History:
-    """The history of a training.
+    """Reads the training history.
 
     Args:
         model_run: The ModelRun.
@@ -75,7 +75,7 @@ def read_history(model_run: HasFiles) -> History:
         columns = {name: [_finite(row[place]) for row in rows[1:]] for place, name in enumerate(rows[0])}
     except ValueError as error:
         raise ContentError(path, f"does not hold what it should: {error}") from error
-    # Counted anew, for each phase of a training may begin at 0.
+    # Epochs are counted afresh, because each phase of training may begin at 0.
     columns.pop("epoch", None)
     return History(columns)
 

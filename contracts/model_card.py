@@ -1,4 +1,4 @@
-"""The card of an exported model: what it is, what it takes and how it came about, as JSON beside the model.
+"""The card of an exported model: what it is, what it takes and how it was trained, as JSON beside the model.
 
 Reading a card needs neither TensorFlow nor the model.
 """
@@ -22,11 +22,12 @@ class Tensor(Record):
     """An input or output of a signature.
 
     Attributes:
-        dtype: TensorFlow's name of it: `float32`, `int64`, `string`, …
-        shape: With the batch dimension first; None is a dimension of any size, and a shape of None may be any.
-        feature: The raw or transformed feature that an input stands for; its name where that can be a tensor's name.
-        missing: The value that means "missing", where a value may be missing; `"NaN"` stands for the float. None where
-            every row must have a value. In `string` tensors the empty string cannot be told from a missing one.
+        dtype: TensorFlow's name for it: `float32`, `int64`, `string`, …
+        shape: With the batch dimension first; a dimension of None has any size, and a shape of None may be any shape.
+        feature: The raw or transformed feature that an input carries; the same as the input's name if that is a legal
+            tensor name.
+        missing: The value that means "missing"; `"NaN"` stands for the float. None if every row must have a value. In
+            `string` tensors an empty string cannot be told from a missing one.
     """
 
     dtype: str
@@ -46,7 +47,7 @@ class Signature(Record):
     """One way to call the model.
 
     Attributes:
-        inputs: By name. `examples` takes serialized tf.Examples of raw features.
+        inputs: By name; `examples` takes serialized tf.Examples of raw features.
         outputs: By name.
     """
 
@@ -62,12 +63,12 @@ class Card(Record):
         name: The Keras model's name.
         label: The transformed feature that it predicts.
         created: When it was exported, UTC.
-        num_parameters: Trained and other weights together.
+        num_parameters: Trainable and non-trainable weights together.
         signatures: By name; see components/trainer/signatures.py.
-        embedding_layer: The layer whose output the signature `embedding` gives, as it gives it; None without one.
-        class_names: The classes by id, where they have names; also in `labels.txt` beside the card, one a line.
-        validation_metrics: Those of this model by name, without `val_`; None is a value that is no number.
-        training: Facts about the training, as the Trainer gave them.
+        embedding_layer: The layer whose output the signature `embedding` returns unchanged; None without one.
+        class_names: The classes by id, if they have names; also in `labels.txt` beside the card, one per line.
+        validation_metrics: By name, without `val_`; None stands for a value that is not a number.
+        training: Facts about the training, as the Trainer recorded them.
         versions: Of Python and of the packages that made the model.
         schema_sha256: The SHA-256 of the raw schema's deterministic serialization, in hexadecimal.
     """
@@ -87,14 +88,14 @@ class Card(Record):
 
     @property
     def callbacks(self) -> dict[str, Any]:
-        """The settings of what watched the training."""
+        """The settings of the training's callbacks."""
         settings = self.training.get("settings")
         callbacks = settings.get("callbacks") if isinstance(settings, dict) else None
         return callbacks if isinstance(callbacks, dict) else {}
 
 
 def read_card(saved_model: Path) -> Card:
-    """The card of a SavedModel, by its folder.
+    """Reads the card of a SavedModel, given its folder.
 
     Raises:
         ContentError: It is missing or broken.
@@ -103,7 +104,7 @@ def read_card(saved_model: Path) -> Card:
 
 
 def read_card_of(model: HasFiles) -> Card:
-    """The card of a Model artifact.
+    """Reads the card of a Model artifact.
 
     Raises:
         ContentError: It is missing or broken.

@@ -1,6 +1,6 @@
 """What the InfraValidator and the TF Lite node report about a model.
 
-Fields that have a default are missing where a model was not tried or made, and in what older versions wrote.
+Fields with a default are missing if no model was tried or made, and from files that older versions wrote.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pydantic import Field
 from contracts.content import HasFiles, Record, read_record
 
 REPORT_FILE = "report.json"
-"""In the InfraBlessing artifact and in the TFLiteModel artifact, whether or not there is a model beside it."""
+"""In the InfraBlessing and TFLiteModel artifacts, whether or not there is a model beside it."""
 
 NOT_BLESSED = "the Evaluator did not bless the model"
 """Why a model is not tried, not made, and not pushed."""
@@ -28,13 +28,13 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class AnswerDifference:
-    """Something that was answered otherwise.
+    """A response that differs from the expected one.
 
     Attributes:
         row: The position of the row in the sample.
         api: `REST` or `gRPC`.
-        output: The output's name; empty where the whole answer is meant.
-        got: What the server answered.
+        output: The output's name; empty for the whole response.
+        got: What the server returned.
         expected: What the Evaluator saw.
     """
 
@@ -45,22 +45,22 @@ class AnswerDifference:
     expected: str
 
     def __str__(self) -> str:
-        what = f"output {self.output}" if self.output else "the answer"
-        return f"row {self.row} over {self.api}: {what} is {self.got}, expected {self.expected}"
+        subject = f"output {self.output}" if self.output else "the answer"
+        return f"row {self.row} over {self.api}: {subject} is {self.got}, expected {self.expected}"
 
 
 class InfraReport(Record):
     """How the model server served the model.
 
     Attributes:
-        blessed: Whether it answers as the Evaluator saw it.
+        blessed: Whether the server's responses match what the Evaluator saw.
         skipped: Why it was not tried, or None.
         problems: What is wrong, a sentence each.
-        differences: Each answer that was another.
-        requests: How many rows were asked.
+        differences: The responses that differ.
+        requests: How many rows were sent.
         precision: The model's precision.
-        tolerance: What that allows.
-        seconds: To load the model and to ask it.
+        tolerance: What that precision allows.
+        seconds: How long loading the model and querying it took.
     """
 
     blessed: bool
@@ -75,11 +75,11 @@ class InfraReport(Record):
 
 @dataclass(frozen=True)
 class OutputDifference:
-    """How far an output of the TF Lite model is from the SavedModel's; None where that is not finite.
+    """How far an output of the TF Lite model is from the SavedModel's; None if that is not finite.
 
     Attributes:
-        max: The largest absolute difference of any value; of class ids, 1 if any differs.
-        mean: The mean absolute difference; of class ids, the fraction that differs.
+        max: The largest absolute difference; for class ids, 1 if any differs.
+        mean: The mean absolute difference; for class ids, the fraction that differ.
     """
 
     max: float | None
@@ -87,21 +87,21 @@ class OutputDifference:
 
 
 class TFLiteReport(Record):
-    """What was measured of the TF Lite model; without a size none was made.
+    """What was measured on the TF Lite model; without a size, none was made.
 
     Attributes:
-        quantization: How it was asked for.
+        quantization: The quantization that was requested.
         blessed: Whether it may be pushed.
         refused: Why not, or None.
         size_bytes: The file's size.
         variables_bytes: The size of the SavedModel's variables.
-        latency_ms: Of one row.
+        latency_ms: For one row.
         max_accuracy_loss: How much lower than the SavedModel's its accuracy may be.
-        threads: That the interpreter had.
+        threads: The interpreter's threads.
         judged_by: The output whose classes were compared with the labels.
-        float_ops: Ops that stayed in float32, where int8 was asked for.
-        rows: How many it was judged on.
-        accuracy: Its own.
+        float_ops: Ops that stayed in float32 although int8 was requested.
+        rows: How many rows it was judged on.
+        accuracy: Its accuracy.
         saved_model_accuracy: The SavedModel's.
         differences: By output.
     """
@@ -123,7 +123,7 @@ class TFLiteReport(Record):
 
 
 def read_infra_report(blessing: HasFiles) -> InfraReport:
-    """The report in an InfraBlessing artifact.
+    """Reads the report in an InfraBlessing artifact.
 
     Raises:
         ContentError: It is missing or broken.
@@ -132,7 +132,7 @@ def read_infra_report(blessing: HasFiles) -> InfraReport:
 
 
 def read_tflite_report(model: HasFiles) -> TFLiteReport:
-    """The report in a TFLiteModel artifact.
+    """Reads the report in a TFLiteModel artifact.
 
     Raises:
         ContentError: It is missing or broken.

@@ -1,4 +1,4 @@
-"""What somebody may have meant who gave a name that is not known."""
+"""Guesses what an unknown name was meant to be."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
-    """The known names that are most like a name, in whatever case they are written, the likest first.
+    """The known names most similar to a name, ignoring case, the most similar first.
 
     Args:
         name: The name that is not known.
         known: The names that are.
-        most: At most so many.
-        cutoff: How alike they must be at least, from 0 to 1.
+        most: How many to return at most.
+        cutoff: How similar they must be, from 0 to 1.
     """
     by_lower: dict[str, list[str]] = {}
     for candidate in known:
@@ -23,12 +23,12 @@ def near_names(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str | None = None, cutoff: float = 0.6) -> str:
-    """A sentence that helps: the name that was meant, or, where none is near, those that there are.
+    """A helpful sentence: the name that was probably meant or, if none is near, the names there are.
 
     Args:
         name: The name that is not known.
         known: The names that are.
-        otherwise: The sentence where none is near, instead of the known names.
+        otherwise: The sentence to return if none is near, instead of the known names.
         cutoff: See `near_names`.
     """
     known = list(known)

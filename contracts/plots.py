@@ -12,7 +12,7 @@ PLOT_TYPE = "Plot"
 MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 MOST_BYTES = 2_000_000
-"""A page holds its images within it; a larger file is named and not shown."""
+"""Pages embed their images; a larger file is named and not shown."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Plot:
 
     Attributes:
         title: The file's name in words.
-        data_uri: The whole of it, for an `img`, in which a browser runs no script; empty where it is too large.
-        note: Why it is not shown; empty where it is.
+        data_uri: The whole file, for an `img`, in which browsers run no scripts; empty if it is too large.
+        note: Why it is not shown; empty if it is.
     """
 
     title: str
@@ -31,10 +31,10 @@ class Plot:
 
 
 def read_plots(folder: Path) -> list[Plot]:
-    """The images of a Plot artifact, by the names of their files.
+    """Reads the images of a Plot artifact, sorted by file name.
 
     Raises:
-        ContentError: The folder is not there any more, or a file cannot be read.
+        ContentError: The folder is gone, or a file cannot be read.
     """
     if not folder.is_dir():
         raise ContentError(folder, "is not there (any more)")

@@ -1,4 +1,4 @@
-"""The malformed rows that ExampleGen sets aside: JSON lines, a file a shard."""
+"""The malformed rows that ExampleGen sets aside: JSON lines, one file per shard."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from contracts.errors import BadRowError
 
 @dataclass(frozen=True)
 class RejectedRow:
-    """A malformed row: where it stands, what is wrong with it, and the row itself, byte by byte.
+    """A malformed row: where it is, what is wrong with it, and the row itself, byte for byte.
 
-    Of a file that is one row, an image, `line` and `raw` are None: the file itself tells more.
+    For a file that is a single row, such as an image, `line` and `raw` are None: the file itself says more.
     """
 
     file: str
@@ -24,7 +24,7 @@ class RejectedRow:
     raw: bytes | None
 
     def as_error(self) -> BadRowError:
-        """Returns the error that stops the run."""
+        """The error that stops the run."""
         if self.line is None:
             return BadRowError(
                 f"{self.file}: {self.reason}",
@@ -38,7 +38,7 @@ class RejectedRow:
         )
 
     def to_json(self) -> str:
-        """A line of the file; bytes that are no UTF-8 stand in it as lone surrogates."""
+        """A line of the file; bytes that are not valid UTF-8 become lone surrogates."""
         raw = None if self.raw is None else self.raw.decode("utf-8", "surrogateescape")
         return json.dumps({**vars(self), "raw": raw})
 
@@ -56,7 +56,7 @@ def rejected_rows_file(shard: int, num_shards: int) -> str:
 
 
 def read_rejected_rows(folder: Path) -> Iterator[RejectedRow]:
-    """The rows in all files of an artifact."""
+    """Yields the rows in all files of an artifact."""
     for path in sorted(folder.glob("rejected-*.jsonl")):
         with path.open(encoding="utf-8") as file:
             yield from map(RejectedRow.from_json, file)

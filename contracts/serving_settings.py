@@ -11,9 +11,9 @@ from contracts.settings import Settings
 
 Version = Annotated[int, Field(ge=0)]
 Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-# A name within Kubernetes, or a bucket's, and folders in it.
+# The name of a Kubernetes claim or of a bucket, and folders in it.
 STORE = re.compile(r"(pvc|gs|s3)://[a-z0-9]([-a-z0-9._]*[a-z0-9])?(/[A-Za-z0-9][-A-Za-z0-9._]*)*")
-# A tag stands after the last colon, which may not be that of a registry's port; a digest after an at sign.
+# A tag follows the last colon, which must not be that of a registry's port; a digest follows an at sign.
 PINNED = re.compile(r".+(@sha256:[0-9a-f]{64}|:(?!latest$)[A-Za-z0-9_][-A-Za-z0-9_.]*)")
 
 
@@ -21,9 +21,9 @@ class VersionsSettings(Settings):
     """Which versions a server serves.
 
     Attributes:
-      latest: How many of the newest, unless `specific` names some.
-      specific: Exactly these.
-      labels: Names for versions among `specific`, such as `stable` and `canary`, under which clients may ask for them.
+        latest: How many of the newest, unless `specific` names any.
+        specific: Exactly these.
+        labels: Names for versions in `specific`, such as `stable` and `canary`, by which clients may request them.
     """
 
     latest: int = Field(default=1, ge=1)
@@ -42,16 +42,16 @@ class VersionsSettings(Settings):
 
 
 class BatchingSettings(Settings):
-    """Requests of several clients run together; the parameters are TensorFlow Serving's.
+    """How requests from several clients are run together; the parameters are TensorFlow Serving's.
 
     Attributes:
-      max_batch_size: Rows of the largest batch.
-      batch_timeout_micros: How long a batch may wait to be filled, in microseconds. At 0 it holds what has queued up
-        while another ran, which costs no latency.
-      max_enqueued_batches: How many batches may wait; beyond, requests are refused with UNAVAILABLE.
-      num_batch_threads: How many batches run at a time; as many as `resources.cpu`, rounded up, unless given.
-      allowed_batch_sizes: Sizes that batches are padded to, rising to `max_batch_size`; any where empty.
-      pad_variable_length_inputs: Whether rows of different lengths are padded to the longest of their batch.
+        max_batch_size: Rows of the largest batch.
+        batch_timeout_micros: How long a batch may wait to be filled, in microseconds. At 0 it holds what has queued up
+            while another ran, which costs no latency.
+        max_enqueued_batches: How many batches may wait; beyond that, requests are refused with UNAVAILABLE.
+        num_batch_threads: How many batches run at a time; as many as `resources.cpu`, rounded up, unless given.
+        allowed_batch_sizes: Sizes that batches are padded to, in rising order up to `max_batch_size`; empty: any size.
+        pad_variable_length_inputs: Whether rows of different lengths are padded to the longest of their batch.
     """
 
     max_batch_size: int = Field(default=32, ge=1)
@@ -76,9 +76,9 @@ class ReplicasSettings(Settings):
     """How many servers a cluster runs.
 
     Attributes:
-      min: At least.
-      max: At most.
-      cpu_percent: Use of `resources.cpu` at which one more is started.
+        min: At least.
+        max: At most.
+        cpu_percent: Use of `resources.cpu` at which another is started.
     """
 
     min: int = Field(default=2, ge=1)
@@ -93,11 +93,11 @@ class ReplicasSettings(Settings):
 
 
 class ResourcesSettings(Settings):
-    """What one server may use; it is promised as much.
+    """What one server may use; the same amount is reserved for it.
 
     Attributes:
-      cpu: Cores; TensorFlow gets as many threads, rounded up.
-      memory: With a binary unit: `512Mi`, `2Gi`.
+        cpu: Cores; TensorFlow gets as many threads, rounded up.
+        memory: With a binary unit: `512Mi`, `2Gi`.
     """
 
     cpu: float = Field(default=1, ge=0.1)
@@ -108,9 +108,9 @@ class KServeSettings(Settings):
     """What KServe serves.
 
     Attributes:
-      version: The version that its servers fetch; the newest there, whenever one starts, where none is given.
-      canary_percent: Share of the traffic that goes to `version`; the rest goes to the one rolled out before it. 0 is
-        back to that one; without a share, all traffic goes to `version`.
+        version: The version that its servers fetch; if not given, the newest at the time a server starts.
+        canary_percent: Share of the traffic that goes to `version`; the rest goes to the one rolled out before it. 0
+            goes back to that one; if not given, all traffic goes to `version`.
     """
 
     version: Version | None = None
@@ -127,16 +127,17 @@ class KServeSettings(Settings):
 
 
 class ServingSettings(Settings):
-    """How the pushed model is served by TensorFlow Serving; nothing of it changes what a run does.
+    """How TensorFlow Serving serves the pushed model; none of it changes what a run does.
 
     Attributes:
-      image: TensorFlow Serving's image with a tag or a digest.
-      model_store: Where a cluster finds the models, a folder each: `pvc://claim/path`, `gs://bucket/path`, or
-        `s3://bucket/path`, which KServe fetches and TensorFlow Serving does not read.
-      batching: Absent: each request runs alone.
-      startup_seconds: How long loading may take before a server is started anew.
-      drain_seconds: How long a server that shall stop goes on answering, until no more requests are sent to it.
-      client_namespaces: Kubernetes namespaces whose pods may send requests, besides its own; Prometheus' among them.
+        image: TensorFlow Serving's image with a tag or a digest.
+        model_store: Where a cluster finds the models, one folder each: `pvc://claim/path`, `gs://bucket/path`, or
+            `s3://bucket/path`, which KServe fetches and TensorFlow Serving does not read.
+        batching: None: each request runs alone.
+        startup_seconds: How long loading may take before a server is restarted.
+        drain_seconds: How long a stopping server goes on answering, until no more requests are sent to it.
+        client_namespaces: Kubernetes namespaces whose pods may send requests, besides its own; Prometheus's needs to be
+            among them.
     """
 
     image: str = "tensorflow/serving:2.16.1"

@@ -1,4 +1,4 @@
-"""The base of every typed setting: a typo is an error, never a default."""
+"""The base class of all typed settings: a typo is an error, never a default."""
 
 from pydantic import BaseModel, ConfigDict
 

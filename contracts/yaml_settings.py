@@ -1,4 +1,4 @@
-"""Reads a YAML file into typed settings; a mistake is told with its file, line, key and the nearest right name."""
+"""Reads a YAML file into typed settings; errors give the file, line, key and the nearest valid name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Model = TypeVar("Model", bound=Settings)
 KeyPath = tuple[str | int, ...]
 
 ANY = "<name>"
-"""Stands in a key path for a name of the user's own choosing."""
+"""Stands in a key path for a name that the user chooses."""
 
 
 def load(model: type[Model], path: Path, overrides: Sequence[str] = ()) -> Model:
@@ -28,15 +28,15 @@ def load(model: type[Model], path: Path, overrides: Sequence[str] = ()) -> Model
 def load_with_origins(
     model: type[Model], path: Path, overrides: Sequence[str] = ()
 ) -> tuple[Model, dict[KeyPath, str]]:
-    """Reads `path` as a `model`, and says where each key was given: `file:line`, or the text of an override.
+    """Reads `path` as a `model`, and returns where each key was given: `file:line`, or the text of an override.
 
     Args:
-      model: The settings class the file must fit.
-      path: A YAML file.
-      overrides: `a.b=value` texts that replace values of the file; the values are YAML themselves.
+        model: The settings class the file must fit.
+        path: A YAML file.
+        overrides: `a.b=value` texts that replace values in the file; the values are YAML.
 
     Raises:
-      SettingsError: One message with a line for every mistake in the file and the overrides.
+        SettingsError: One message, with a line for every mistake in the file and the overrides.
     """
     values, lines = _read(path)
     origins: dict[KeyPath, str] = {key: f"{path}:{line}" for key, line in lines.items()}
@@ -110,7 +110,7 @@ def _put(values: dict[str, Any], key_path: KeyPath, value: Any, override: str) -
 
 
 def origin_of(origins: Mapping[KeyPath, str], key_path: KeyPath, path: Path) -> str:
-    """Where a key was given, or the nearest one above it; the file, where none was."""
+    """Where a key, or else its nearest parent, was given; the file if neither was."""
     return next((origins[key_path[:n]] for n in range(len(key_path), 0, -1) if key_path[:n] in origins), str(path))
 
 
@@ -122,7 +122,7 @@ def _explain(model: type[BaseModel], mistake: dict[str, Any], origins: dict[KeyP
         return f"{where}: unknown key {key}.{_suggest(model, key_path)}"
     if mistake["type"] == "missing":
         return f"{where}: {key} is missing; every {path.name} needs it."
-    # Our own validators' messages stand as they were written; pydantic's begin with a capital.
+    # Our own validators' messages are used as written; pydantic's begin with a capital.
     ours = mistake["type"] == "value_error"
     message: str = mistake["msg"]
     problem = message.removeprefix("Value error, ") if ours else message[:1].lower() + message[1:]

@@ -35,11 +35,11 @@ class JobServerSettings(Settings):
     """A cluster behind one of Beam's job servers.
 
     Attributes:
-      job_endpoint: The job server, `host:port`.
-      artifact_endpoint: Where it takes files, `host:port`; none where the job server itself says it.
-      environment_type: Where Beam's Python workers are: `LOOPBACK`, in the process of the node that started the job,
-          for a cluster on this machine; or `EXTERNAL`, in a worker pool beside each of the cluster's workers.
-      environment_config: The worker pool as the cluster's workers reach it, `host:port`; for `EXTERNAL`.
+        job_endpoint: The job server, `host:port`.
+        artifact_endpoint: Where it takes files, `host:port`; none where the job server itself says it.
+        environment_type: Where Beam's Python workers are: `LOOPBACK`, in the process of the node that started the job,
+            for a cluster on this machine; or `EXTERNAL`, in a worker pool beside each of the cluster's workers.
+        environment_config: The worker pool as the cluster's workers reach it, `host:port`; for `EXTERNAL`.
     """
 
     job_endpoint: Endpoint
@@ -62,8 +62,8 @@ class FlinkSettings(JobServerSettings):
     """A Flink cluster.
 
     Attributes:
-      flink_master: The JobManager's REST, `host:port`; `millrace check` asks it for its free slots.
-      parallelism: How many workers share the rows; at most as many as the cluster has task slots.
+        flink_master: The JobManager's REST, `host:port`; `millrace check` asks it for its free slots.
+        parallelism: How many workers share the rows; at most as many as the cluster has task slots.
     """
 
     flink_master: Endpoint | None = None
@@ -78,14 +78,14 @@ class DataflowSettings(Settings):
     """Google Cloud Dataflow.
 
     Attributes:
-      project: The Google Cloud project.
-      region: Such as `europe-west1`.
-      temp_location: A folder of Cloud Storage for temporary files.
-      staging_location: A folder of Cloud Storage for our code; `temp_location` if none.
-      sdk_container_image: The image that the workers run, ours; without one they install our package at their start.
-      max_num_workers: At most so many workers; Dataflow decides if none.
-      machine_type: The workers' kind of machine; Dataflow decides if none.
-      service_account_email: As whom the workers act; the project's default account if none.
+        project: The Google Cloud project.
+        region: Such as `europe-west1`.
+        temp_location: A folder of Cloud Storage for temporary files.
+        staging_location: A folder of Cloud Storage for our code; `temp_location` if none.
+        sdk_container_image: The image that the workers run, ours; without one they install our package at their start.
+        max_num_workers: At most so many workers; Dataflow decides if none.
+        machine_type: The workers' kind of machine; Dataflow decides if none.
+        service_account_email: As whom the workers act; the project's default account if none.
     """
 
     project: str = Field(min_length=1)
@@ -102,13 +102,13 @@ class BeamSettings(Settings):
     """Beam's runner.
 
     Attributes:
-      runner: `direct` runs in the node's own process (see docs/adr/0004-beam-in-memory.md); `flink`, `spark` and
-          `dataflow` where their section says; `auto` directly while the raw data fit into memory, else on the engine
-          whose section there is.
-      options: Further pipeline options, such as `--direct_num_workers=2`.
-      flink: For `runner: flink`.
-      spark: For `runner: spark`.
-      dataflow: For `runner: dataflow`.
+        runner: `direct` runs in the node's own process (see docs/adr/0004-beam-in-memory.md); `flink`, `spark` and
+            `dataflow` where their section says; `auto` directly while the raw data fit into memory, else on the engine
+            whose section there is.
+        options: Further pipeline options, such as `--direct_num_workers=2`.
+        flink: For `runner: flink`.
+        spark: For `runner: spark`.
+        dataflow: For `runner: dataflow`.
     """
 
     runner: Literal["direct", "flink", "spark", "dataflow", "auto"] = "direct"

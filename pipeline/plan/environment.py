@@ -57,11 +57,11 @@ class ServerSettings(Settings):
     """A database of a server.
 
     Attributes:
-      host: Its name or address; for PostgreSQL also the folder of its Unix socket.
-      port: Its TCP port.
-      database: The database's name; it must exist.
-      user: Who connects.
-      password_env: The name of the environment variable that holds the password; none for a user without one.
+        host: Its name or address; for PostgreSQL also the folder of its Unix socket.
+        port: Its TCP port.
+        database: The database's name; it must exist.
+        user: Who connects.
+        password_env: The name of the environment variable that holds the password; none for a user without one.
     """
 
     host: str = Field(min_length=1)
@@ -87,9 +87,9 @@ class MetadataStoreSettings(Settings):
     """The ML Metadata store: exactly one of these.
 
     Attributes:
-      sqlite: Path of an SQLite file.
-      postgresql: A PostgreSQL database.
-      mysql: A MySQL database.
+        sqlite: Path of an SQLite file.
+        postgresql: A PostgreSQL database.
+        mysql: A MySQL database.
     """
 
     sqlite: Folder | None = None
@@ -109,14 +109,14 @@ class Environment(Settings):
     """Where a pipeline runs; all paths are absolute once loaded.
 
     Attributes:
-      metadata_store: Where runs are recorded.
-      pipeline_root: Holds the artifacts, a folder a pipeline, node, output and execution. Where they lie in an object
-          store, this is the folder of this machine in which they are worked with; see `object_root`.
-      serving_root: Holds the pushed models, a folder a model and version.
-      log_root: Holds the logs, a folder a run and a file a node.
-      beam: Where the data work runs.
-      object_store: How the object store of such a pipeline_root is reached.
-      kubeflow: The cluster that schedules it, where there is one.
+        metadata_store: Where runs are recorded.
+        pipeline_root: Holds the artifacts, a folder a pipeline, node, output and execution. Where they lie in an object
+            store, this is the folder of this machine in which they are worked with; see `object_root`.
+        serving_root: Holds the pushed models, a folder a model and version.
+        log_root: Holds the logs, a folder a run and a file a node.
+        beam: Where the data work runs.
+        object_store: How the object store of such a pipeline_root is reached.
+        kubeflow: The cluster that schedules it, where there is one.
     """
 
     metadata_store: MetadataStoreSettings
@@ -163,7 +163,7 @@ class Environment(Settings):
         """The SQLite file of the metadata store.
 
         Raises:
-          SettingsError: The metadata store is another one.
+            SettingsError: The metadata store is another one.
         """
         if self.metadata_store.sqlite is None:
             raise SettingsError("the metadata store is a server's, not an SQLite file.")
@@ -185,7 +185,7 @@ def load(name_or_path: str) -> Environment:
     """Reads an environment by name (`local` is environments/local.yaml) or by the path of its file.
 
     Raises:
-      SettingsError: There is no such environment, or its settings are wrong.
+        SettingsError: There is no such environment, or its settings are wrong.
     """
     path = Path(name_or_path)
     if path.suffix not in {".yaml", ".yml"}:

@@ -65,11 +65,11 @@ class TolerationSettings(Settings):
     """A taint that a task's pod may live with; the fields are Kubernetes' own.
 
     Attributes:
-      key: The taint's key; every taint where it is not given, which only `Exists` allows.
-      operator: Whether the taint must have `value`.
-      value: The taint's value.
-      effect: Which of the taint's effects; all where it is not given.
-      toleration_seconds: How long the pod stays under a `NoExecute` taint; for ever where it is not given.
+        key: The taint's key; every taint where it is not given, which only `Exists` allows.
+        operator: Whether the taint must have `value`.
+        value: The taint's value.
+        effect: Which of the taint's effects; all where it is not given.
+        toleration_seconds: How long the pod stays under a `NoExecute` taint; for ever where it is not given.
     """
 
     key: str | None = None
@@ -95,8 +95,8 @@ class AcceleratorSettings(Settings):
     """What a task's pod gets besides CPU.
 
     Attributes:
-      type: Kubernetes' name of the resource.
-      count: How many.
+        type: Kubernetes' name of the resource.
+        count: How many.
     """
 
     type: str = Field(default="nvidia.com/gpu", pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")
@@ -107,10 +107,10 @@ class RetrySettings(Settings):
     """How often a task whose pod failed is tried again, and how long after.
 
     Attributes:
-      count: How many times; 0 for never.
-      backoff_seconds: The wait before the first.
-      backoff_factor: By which each further wait is longer.
-      backoff_max_seconds: After this time since the first failure there is no other attempt.
+        count: How many times; 0 for never.
+        backoff_seconds: The wait before the first.
+        backoff_factor: By which each further wait is longer.
+        backoff_max_seconds: After this time since the first failure there is no other attempt.
     """
 
     count: int = Field(default=2, ge=0, le=10)
@@ -123,14 +123,14 @@ class TaskSettings(Settings):
     """What a task's pod may use and where it may run.
 
     Attributes:
-      cpu: Cores that the pod is promised.
-      cpu_limit: Cores that it may use at most; as many as are free where it is not given.
-      memory: Memory that it is promised, and may use at most.
-      accelerator: A GPU or the like.
-      node_selector: Labels that its machine must have.
-      tolerations: Taints that its machine may have.
-      retries: What happens when the pod fails.
-      time_limit_seconds: After this time the pod is ended, and has failed.
+        cpu: Cores that the pod is promised.
+        cpu_limit: Cores that it may use at most; as many as are free where it is not given.
+        memory: Memory that it is promised, and may use at most.
+        accelerator: A GPU or the like.
+        node_selector: Labels that its machine must have.
+        tolerations: Taints that its machine may have.
+        retries: What happens when the pod fails.
+        time_limit_seconds: After this time the pod is ended, and has failed.
     """
 
     cpu: Cpu = "1"
@@ -147,8 +147,8 @@ class SecretSettings(Settings):
     """A Kubernetes Secret whose values the tasks find in environment variables.
 
     Attributes:
-      name: The Secret's name.
-      variables: Environment variable -> the Secret's key.
+        name: The Secret's name.
+        variables: Environment variable -> the Secret's key.
     """
 
     name: Name
@@ -159,8 +159,8 @@ class VolumeSettings(Settings):
     """A PersistentVolumeClaim that every task mounts.
 
     Attributes:
-      claim: The claim's name.
-      path: Where the tasks find it.
+        claim: The claim's name.
+        path: Where the tasks find it.
     """
 
     claim: Name
@@ -171,21 +171,21 @@ class KubeflowSettings(Settings):
     """Where the pipeline is scheduled, and how its tasks are made.
 
     Attributes:
-      host: The address of Kubeflow Pipelines' API, which is that of its pages too.
-      ui: The address of its pages, where it is another one.
-      namespace: Where runs live and pods start.
-      token_env: The environment variable that holds a bearer token for the API; none where it asks for none.
-      ca_certificate: A file with the certificates that the API's TLS is checked against, where they are not public.
-      experiment: The experiment that runs are listed under.
-      image: The image that runs every node, with a tag other than `latest`, or a digest: all tasks of a run must be the
-        same code.
-      image_pull_policy: When a machine fetches the image.
-      image_pull_secrets: Secrets of the registry.
-      service_account: As whom the pods speak to Kubernetes.
-      secrets: Secrets that become environment variables.
-      volumes: Claims that are mounted.
-      defaults: What every task gets.
-      nodes: By node, what it gets instead; a field that is not given stays as in `defaults`.
+        host: The address of Kubeflow Pipelines' API, which is that of its pages too.
+        ui: The address of its pages, where it is another one.
+        namespace: Where runs live and pods start.
+        token_env: The environment variable that holds a bearer token for the API; none where it asks for none.
+        ca_certificate: A file with the certificates that the API's TLS is checked against, where they are not public.
+        experiment: The experiment that runs are listed under.
+        image: The image that runs every node, with a tag other than `latest`, or a digest: all tasks of a run must be
+            the same code.
+        image_pull_policy: When a machine fetches the image.
+        image_pull_secrets: Secrets of the registry.
+        service_account: As whom the pods speak to Kubernetes.
+        secrets: Secrets that become environment variables.
+        volumes: Claims that are mounted.
+        defaults: What every task gets.
+        nodes: By node, what it gets instead; a field that is not given stays as in `defaults`.
     """
 
     host: str

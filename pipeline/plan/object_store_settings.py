@@ -76,10 +76,10 @@ class ObjectStoreSettings(Settings):
     """How the object store of `pipeline_root` is reached; who we are comes from its own usual places, never from here.
 
     Attributes:
-      endpoint: The URL of a server that is not Amazon's or Google's, such as http://minio.minio:9000.
-      region: The bucket's region; the SDK's own default if none. Of `s3://` alone.
-      cache: The folder in which this machine, or this pod, works with the artifacts; it may be emptied while nothing
-          runs.
+        endpoint: The URL of a server that is not Amazon's or Google's, such as http://minio.minio:9000.
+        region: The bucket's region; the SDK's own default if none. Of `s3://` alone.
+        cache: The folder in which this machine, or this pod, works with the artifacts; it may be emptied while nothing
+            runs.
     """
 
     endpoint: Annotated[str | None, BeforeValidator(_endpoint)] = None

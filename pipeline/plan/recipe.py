@@ -29,7 +29,7 @@ class GateSettings(Settings):
     """What happens when the data do not look like their schema.
 
     Attributes:
-      on_anomaly: `stop` ends the run before anything is trained; `warn` notes the anomalies and goes on.
+        on_anomaly: `stop` ends the run before anything is trained; `warn` notes the anomalies and goes on.
     """
 
     on_anomaly: Literal["stop", "warn"] = "stop"
@@ -39,7 +39,7 @@ class TransformSettings(Settings):
     """How the features are made.
 
     Attributes:
-      params: Passed to `preprocessing_fn` as its `custom_config`, as they stand; needs no such argument where empty.
+        params: Passed to `preprocessing_fn` as its `custom_config`, as they stand; needs no such argument where empty.
     """
 
     params: dict[str, Any] = Field(default_factory=dict)
@@ -49,8 +49,8 @@ class PusherSettings(Settings):
     """How models are pushed.
 
     Attributes:
-      keep_versions: How many pushed versions stay in the serving folder; the oldest are removed first. A version that
-        alone holds one of as many newest models stays too, so that rollbacks use up nothing.
+        keep_versions: How many pushed versions stay in the serving folder; the oldest are removed first. A version that
+            alone holds one of as many newest models stays too, so that rollbacks use up nothing.
     """
 
     keep_versions: int = Field(default=5, ge=1)
@@ -60,13 +60,14 @@ class NodeSettings(Settings):
     """A node of the recipe's own; see docs/recipe-nodes.md.
 
     Attributes:
-      component: A TFX component in the recipe's components.py; called as the node is, unless it is given.
-      inputs: By the component's input, the output that it takes, such as `StatisticsGen.statistics`.
-      outputs: By output, the name of its artifact type; only where components.py does not define the component itself.
-      after: Nodes that it waits for without taking anything from them.
-      before: Nodes that wait for it; where it fails, they do not run.
-      params: The component's parameters.
-      packages: Installed distributions that its result depends on; another version runs it again.
+        component: A TFX component in the recipe's components.py; called as the node is, unless it is given.
+        inputs: By the component's input, the output that it takes, such as `StatisticsGen.statistics`.
+        outputs: By output, the name of its artifact type; only where components.py does not define the component
+            itself.
+        after: Nodes that it waits for without taking anything from them.
+        before: Nodes that wait for it; where it fails, they do not run.
+        params: The component's parameters.
+        packages: Installed distributions that its result depends on; another version runs it again.
     """
 
     component: str | None = None
@@ -82,9 +83,9 @@ class RecipeSettings(Settings):
     """The whole of a recipe.yaml.
 
     Attributes:
-      description: One sentence: what is predicted, from what.
-      label: The transformed feature that is the label.
-      nodes: The recipe's own nodes, by name.
+        description: One sentence: what is predicted, from what.
+        label: The transformed feature that is the label.
+        nodes: The recipe's own nodes, by name.
     """
 
     description: str
@@ -106,9 +107,9 @@ class Recipe:
     """One problem: its settings and where its code and schema are.
 
     Attributes:
-      name: The folder's name; also the pipeline's and the served model's name.
-      settings: The resolved settings, `--set` values included.
-      origins: Where each key of them was given.
+        name: The folder's name; also the pipeline's and the served model's name.
+        settings: The resolved settings, `--set` values included.
+        origins: Where each key of them was given.
     """
 
     name: str
@@ -172,7 +173,7 @@ def check_name(name: str) -> None:
     """Checks that there is a recipe of that name.
 
     Raises:
-      SettingsError: There is none.
+        SettingsError: There is none.
     """
     known = names()
     if name not in known:
@@ -183,11 +184,11 @@ def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
     """Reads and checks `recipes/<name>/recipe.yaml`.
 
     Args:
-      name: The recipe's folder name.
-      overrides: `key.path=value` texts, as given to `--set`.
+        name: The recipe's folder name.
+        overrides: `key.path=value` texts, as given to `--set`.
 
     Raises:
-      SettingsError: There is no such recipe, or its settings are wrong.
+        SettingsError: There is no such recipe, or its settings are wrong.
     """
     check_name(name)
     path = project.recipes_folder() / name / "recipe.yaml"

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Files are written completely or not at all."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from contracts import atomic
 
 
-def test_a_text_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+def test_a_text_replaces_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     atomic.write_text(path, "once\r\n")
     atomic.write_text(path, "twice ∞\r\n")
@@ -15,7 +15,7 @@ def test_a_text_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_file_that_is_replaced_hands_its_permissions_on(tmp_path: Path) -> None:
+def test_a_new_file_keeps_the_permissions_of_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("old")
     path.chmod(0o600)

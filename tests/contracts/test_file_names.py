@@ -1,4 +1,4 @@
-"""The names by which files of TFX are read are those by which TFX writes them."""
+"""We read TFX's files by the names under which TFX writes them."""
 
 import pytest
 from tfx.components.example_validator import executor as example_validator
@@ -18,5 +18,5 @@ from contracts import file_names
         (file_names.SERVING_MODEL_FOLDER, path_utils.serving_model_dir("")),
     ],
 )
-def test_each_is_tfx_s_name(read: str, written: str) -> None:
+def test_each_is_the_name_that_tfx_writes(read: str, written: str) -> None:
     assert read == written

@@ -1,4 +1,4 @@
-"""What somebody may have meant."""
+"""What an unknown name was probably meant to be."""
 
 import pytest
 
@@ -8,7 +8,7 @@ NODES = ["Trainer", "Transform", "Evaluator"]
 
 
 @pytest.mark.parametrize(("name", "meant"), [("Trainr", "Trainer"), ("trainer", "Trainer"), ("TRANSFROM", "Transform")])
-def test_the_likest_name_is_suggested_in_whatever_case(name: str, meant: str) -> None:
+def test_the_nearest_name_is_suggested_whatever_its_case(name: str, meant: str) -> None:
     assert near_names(name, NODES) == [meant]
     assert did_you_mean(name, NODES) == f"Did you mean {meant}?"
 
@@ -19,7 +19,7 @@ def test_without_a_near_name_all_are_listed() -> None:
     assert did_you_mean("xyz", NODES, otherwise="No run began yet.") == "No run began yet."
 
 
-def test_names_that_differ_in_case_alone_are_all_known() -> None:
+def test_names_that_differ_only_in_case_are_all_kept() -> None:
     assert near_names("Fares", ["fare", "Fare", "tip"], most=3, cutoff=0.0) == ["fare", "Fare", "tip"]
 
 

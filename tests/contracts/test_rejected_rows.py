@@ -1,4 +1,4 @@
-"""Rejected rows are read as they were written, byte by byte."""
+"""Rejected rows are read back as they were written, byte for byte."""
 
 import json
 from pathlib import Path
