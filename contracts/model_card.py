@@ -17,6 +17,9 @@ from contracts.file_names import SERVING_MODEL_FOLDER
 CARD_FILE = "assets.extra/card.json"
 """Where a SavedModel keeps its card; TensorFlow leaves `assets.extra` alone."""
 
+Task = Literal["binary", "multiclass", "regression"]
+"""What a model predicts of a row: whether something is so, one of several classes, or a number."""
+
 
 class Tensor(Record):
     """An input or output of a signature.
@@ -67,6 +70,7 @@ class Card(Record):
         signatures: By name; see components/trainer/signatures.py.
         embedding_layer: The layer whose output the signature `embedding` returns unchanged; None without one.
         class_names: The classes by id, if they have names; also in `labels.txt` beside the card, one per line.
+        task: What it predicts, if its signature `classify` or `regress` answers that; None otherwise.
         validation_metrics: By name, without `val_`; None stands for a value that is not a number.
         training: Facts about the training, as the Trainer recorded them.
         versions: Of Python and of the packages that made the model.
@@ -81,6 +85,7 @@ class Card(Record):
     signatures: dict[str, Signature]
     embedding_layer: str | None = None
     class_names: list[str] | None = None
+    task: Task | None = None
     validation_metrics: dict[str, float | None] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)

@@ -7,12 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
+from typing import Any
 
 from serving.dataplane import DataPlane
 from serving.errors import ServingError
-from serving.grpc_port.methods import Methods
+from serving.grpc_port.methods import PREDICTION_SERVICE, Methods
 from serving.models.manager import Manager
 from serving.monitoring import Metrics
 from serving.rest.api import RestApi
@@ -35,27 +34,32 @@ class InProcess:
     def __init__(self, settings: ServerSettings, manager: Manager) -> None:
         plane = DataPlane(manager, Metrics())
         self._name = settings.model_name
-        self._methods = Methods(plane, settings.max_request_bytes)
+        services = Methods(plane, settings.max_request_bytes).services()
+        self._methods = {method.api: method for method in services[PREDICTION_SERVICE]}
         self._rest = RestApi(plane)
 
-    def predict(self, request: PredictRequest) -> PredictResponse:
-        """Answers as gRPC does; the model's name is filled in.
+    def call(self, api: str, request: Any) -> Any:
+        """Answers as gRPC does.
+
+        Args:
+            api: A method of PredictionService, such as `Predict`.
+            request: Its request; the model's name is filled in.
 
         Raises:
             ServingError: The request is refused.
         """
-        named = PredictRequest()
+        named = type(request)()
         named.CopyFrom(request)
         named.model_spec.name = self._name
-        return self._methods.predict(named, time.monotonic() + REQUEST_SECONDS)
+        return self._methods[api].answer(named, time.monotonic() + REQUEST_SECONDS)
 
-    def predict_json(self, body: bytes) -> bytes:
-        """Answers as `POST /v1/models/<name>:predict` does.
+    def post(self, verb: str, body: bytes) -> bytes:
+        """Answers as `POST /v1/models/<name>:<verb>` does.
 
         Raises:
             ServingError: The request is refused.
         """
-        path = f"/v1/models/{self._name}:predict"
+        path = f"/v1/models/{self._name}:{verb}"
         answer = self._rest.answer("POST", path, body, time.monotonic() + REQUEST_SECONDS)
         if answer.error is not None:
             raise answer.error

@@ -110,10 +110,10 @@ def _ask(
 ) -> Iterator[AnswerDifference]:
     asked, seen = row.predict_log.request, row.predict_log.response
     expected = {name: tf.make_ndarray(tensor) for name, tensor in seen.outputs.items()}
-    answer = server.predict(asked)
+    answer = server.call("Predict", asked)
     got = {name: tf.make_ndarray(tensor) for name, tensor in answer.outputs.items()}
     yield from differences(position, "gRPC", got, expected, tolerance)
-    got = comparison.answer_from_json(server.predict_json(comparison.request_to_json(asked)), expected)
+    got = comparison.answer_from_json(server.post("predict", comparison.request_to_json(asked)), expected)
     yield from differences(position, "REST", got, expected, tolerance)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from components.tflite.saved_model import SIGNATURE, Array, Arrays, Rows
+from components.trainer.inference import SCORES, predicted_output
 from contracts.errors import ExportError
 from contracts.model_reports import OutputDifference
 
@@ -80,9 +81,6 @@ class Interpreter:
         )
 
 
-SCORES = ("probabilities", "probability", "scores")
-"""Names of the output to judge by where a model has several of floats, the first first."""
-
 BATCH_ROWS = 256
 
 
@@ -114,10 +112,8 @@ def scores_output(outputs: Mapping[str, tf.TensorSpec]) -> str:
     Raises:
         ExportError: There is none, or several and none of them has a name of `SCORES`.
     """
-    candidates = [name for name, spec in outputs.items() if spec.dtype.is_floating and spec.shape.rank in (1, 2)]
-    named = [name for name in SCORES if name in candidates]
-    if named or len(candidates) == 1:
-        return (named or candidates)[0]
+    if predicted := predicted_output(outputs):
+        return predicted
     raise ExportError(
         f"the classes that the model predicts cannot be told from its outputs {_shown(outputs)}; expected one float "
         f"output [batch, classes] or [batch, 1], or one with a name of {', '.join(SCORES)}.",

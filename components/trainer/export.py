@@ -16,9 +16,9 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_transform as tft
 import tf_keras
-from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from components.trainer import signatures
+from components.trainer import inference, signatures
 from components.trainer.signatures import ServingOutputs, Signatures
 from components.trainer.tensors import FeatureSpec, RawTensor
 from contracts import model_card
@@ -44,30 +44,37 @@ def write_warm_up(model: str, rows: Sequence[bytes], signatures: Signatures) -> 
     Args:
         model: The SavedModel's folder.
         rows: Serialized raw tf.Examples; columns that a request does not have are taken out.
-        signatures: What the model can be asked: `serving_default` is, and `predict` where the model has it.
+        signatures: What the model can be asked: `serving_default` is, and what it has of `predict`, `classify` and
+            `regress`.
     """
     plain = [_without_labels(row, signatures.serving_spec) for row in rows]
     path = os.path.join(model, WARM_UP_REQUESTS)
     tf.io.gfile.makedirs(os.path.dirname(path))
     with tf.io.TFRecordWriter(path) as writer:
         for size in sorted({min(size, len(plain)) for size in WARM_UP_BATCHES}):
-            for request in _warm_up_requests(plain[:size], signatures):
-                log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
+            for log in _warm_up_logs(plain[:size], signatures):
                 writer.write(log.SerializeToString(deterministic=True))
 
 
-def _warm_up_requests(rows: list[bytes], signatures: Signatures) -> Iterator[predict_pb2.PredictRequest]:
-    yield _warm_up_request("serving_default", {"examples": tf.constant(rows)})
+def _warm_up_logs(rows: list[bytes], signatures: Signatures) -> Iterator[PredictionLog]:
+    yield _predict_log("serving_default", {"examples": tf.constant(rows)})
     if signatures.raw_tensors:
-        yield _warm_up_request("predict", _raw_inputs(rows, signatures.raw_tensors, signatures.serving_spec))
+        yield _predict_log("predict", _raw_inputs(rows, signatures.raw_tensors, signatures.serving_spec))
+    for name in inference.METHODS.keys() & signatures.functions.keys():
+        log = PredictionLog()
+        request = getattr(log, f"{name}_log").request
+        request.model_spec.signature_name = name
+        request.input.example_list.examples.extend(map(tf.train.Example.FromString, rows))
+        yield log
 
 
-def _warm_up_request(signature: str, inputs: dict[str, Any]) -> predict_pb2.PredictRequest:
-    request = predict_pb2.PredictRequest()
+def _predict_log(signature: str, inputs: dict[str, Any]) -> PredictionLog:
+    log = PredictionLog()
+    request = log.predict_log.request
     request.model_spec.signature_name = signature
     for name, tensor in inputs.items():
         request.inputs[name].CopyFrom(tf.make_tensor_proto(tensor.numpy()))
-    return request
+    return log
 
 
 def _raw_inputs(rows: list[bytes], tensors: list[RawTensor], spec: dict[str, FeatureSpec]) -> dict[str, tf.Tensor]:
@@ -122,11 +129,14 @@ def save(
     Raises:
         TrainingError: See `signatures.trace`.
     """
-    traced = signatures.trace(model, transform_output, label, options.serving_outputs, options.embedding_layer)
+    traced = signatures.trace(
+        model, transform_output, label, options.serving_outputs, options.embedding_layer, options.class_names
+    )
     served = tf.Module()
     served.model_variables = model.variables
     served.transform = transform_output.transform_features_layer()
     tf.saved_model.save(served, path, signatures=traced.functions)
+    inference.set_methods(path, list(traced.functions))
     if options.raw_examples:
         write_warm_up(path, options.raw_examples, traced)
     if options.class_names:
@@ -154,6 +164,7 @@ def _card(
         signatures=_card_signatures(traced),
         embedding_layer=options.embedding_layer,
         class_names=list(options.class_names) if options.class_names else None,
+        task=traced.task,
         validation_metrics=dict(options.validation_metrics),
         training=dict(options.training),
         versions=package_versions(),

@@ -6,12 +6,13 @@ predict_transformed  transformed features by name           -> the same
 transform_features   serialized tf.Examples                 -> every transformed feature, the label included
 transform_label      serialized tf.Examples                 -> the label alone, as the Evaluator needs it
 embedding            serialized tf.Examples                 -> the output of one layer
+classify, regress    serialized tf.Examples                 -> the prediction, as TensorFlow Serving's APIs want it
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,10 +21,11 @@ import tensorflow_transform as tft
 import tf_keras
 from tensorflow_transform import graph_tools
 
-from components.trainer import tensors
+from components.trainer import inference, tensors
 from components.trainer import tensors as model_tensors
 from components.trainer.tensors import FeatureSpec, ModelInput, RawFeature, RawTensor, Tensors
 from contracts.errors import TrainingError
+from contracts.model_card import Task
 
 SERVING_ENVIRONMENT = "SERVING"
 """The schema environment of requests to the model; label columns carry `not_in_environment: "SERVING"`."""
@@ -49,12 +51,14 @@ class Signatures:
         serving_spec: The parsing spec of the raw features that a serving request may hold.
         model_inputs: The inputs of `predict_transformed`.
         raw_tensors: The inputs of `predict`; None where there is no such signature.
+        task: What is predicted; None where it is neither of one row's class nor of its number.
     """
 
     functions: dict[str, Function]
     serving_spec: dict[str, FeatureSpec]
     model_inputs: list[ModelInput]
     raw_tensors: list[RawTensor] | None
+    task: Task | None
 
 
 def trace(
@@ -63,6 +67,7 @@ def trace(
     label: str,
     serving_outputs: ServingOutputs | None = None,
     embedding_layer: str | None = None,
+    class_names: Sequence[str] | None = None,
 ) -> Signatures:
     """Traces every signature of a model; the model itself once (and its part up to `embedding_layer` once more).
 
@@ -72,6 +77,7 @@ def trace(
         label: The transformed feature that is the label.
         serving_outputs: See `ServingOutputs`; None serves the model's outputs by name. Floats are served as float32.
         embedding_layer: The layer that the signature `embedding` gives; None leaves that signature out.
+        class_names: What `classify` calls the classes, in the order of their ids; None calls them by id.
 
     Raises:
         TrainingError: There is no such layer, `serving_outputs` gives no tensors by name, or an input of the model
@@ -101,8 +107,11 @@ def trace(
     if embedding_layer:
         embed = _embedding(model_tensors.embedding_model(model, embedding_layer), inputs)
         functions["embedding"] = _from_examples(embed, inputs, transform, serving_spec)
+    label_spec = transform_output.transformed_feature_spec()[label]
+    task, inferring = inference.signature(scored, functions["serving_default"], label_spec, class_names)
+    functions |= inferring
     concrete = {name: function.get_concrete_function() for name, function in functions.items()}
-    return Signatures(concrete, serving_spec, inputs, raw)
+    return Signatures(concrete, serving_spec, inputs, raw, task)
 
 
 def _score(model: tf_keras.Model, inputs: list[ModelInput], serving_outputs: ServingOutputs | None) -> Function:

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 import tiny_recipe
-from tensorflow_serving.apis import prediction_log_pb2
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from tiny_artifacts import Tiny
 
 from components.trainer import export, features, train
@@ -40,10 +40,15 @@ def folder(tiny: Tiny, model: tf_keras.Model, tmp_path_factory: pytest.TempPathF
     return place
 
 
-def requests(folder: Path) -> list[Any]:
+def logs(folder: Path, kind: str) -> list[Any]:
+    """The requests of the warm-up; `kind` is `predict` or `classify`."""
     records = tf.data.TFRecordDataset(str(folder / export.WARM_UP_REQUESTS)).as_numpy_iterator()
-    logs = [prediction_log_pb2.PredictionLog.FromString(record) for record in records]
-    return [log.predict_log.request for log in logs]
+    every = [PredictionLog.FromString(record) for record in records]
+    return [getattr(log, f"{kind}_log").request for log in every if log.HasField(f"{kind}_log")]
+
+
+def requests(folder: Path) -> list[Any]:
+    return logs(folder, "predict")
 
 
 def test_the_warm_up_asks_the_model_for_real_rows(folder: Path, tiny: Tiny, model: tf_keras.Model) -> None:
@@ -70,6 +75,9 @@ def test_the_warm_up_has_no_labels(folder: Path) -> None:
     assert len(rows) == 17
     for row in rows:
         assert set(tf.train.Example.FromString(row).features.feature) == {"id", "fare", "company"}
+    asked = [(one.model_spec.signature_name, one.input.example_list.examples) for one in logs(folder, "classify")]
+    assert [(name, len(examples)) for name, examples in asked] == [("classify", 1), ("classify", 16)]
+    assert [example.SerializeToString(deterministic=True) for _, examples in asked for example in examples] == rows
 
 
 def test_fewer_rows_than_a_batch_are_asked_for_once(tiny: Tiny, model: tf_keras.Model, tmp_path: Path) -> None:
@@ -100,6 +108,7 @@ def test_without_rows_and_names_there_is_a_card_alone(tiny: Tiny, model: tf_kera
 def test_the_card_says_what_the_model_is(folder: Path, tiny: Tiny, model: tf_keras.Model) -> None:
     read = model_card.read_card(folder)
     assert (read.name, read.label, read.embedding_layer) == (model.name, "big", "score")
+    assert read.task == "binary"
     assert read.num_parameters == 4  # three numbers and a bias
     assert (read.class_names, read.training, read.validation_metrics) == (["small", "big ünd"], FACTS, METRICS)
     assert timedelta(0) <= datetime.now(timezone.utc) - read.created < timedelta(hours=1)

@@ -95,9 +95,9 @@ def inputs_of(function: Any) -> dict[str, tuple[tf.DType, list[int | None]]]:
 
 
 def test_the_signatures_are_those_that_are_documented(saved: Any) -> None:
-    names = ["predict", "predict_transformed", "serving_default", "transform_features", "transform_label"]
-    assert sorted(saved.keys() - {"loaded"}) == names
-    for name in names[:3]:
+    scoring = ["predict", "predict_transformed", "serving_default"]
+    assert sorted(saved.keys() - {"loaded"}) == ["classify", *scoring, "transform_features", "transform_label"]
+    for name in scoring:
         assert list(saved[name].structured_outputs) == ["score"]
 
 
