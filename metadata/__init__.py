@@ -1,7 +1,7 @@
-"""Reading what happened, from ML Metadata."""
+"""Reads what happened from ML Metadata."""
 
 import os
 
-# ML Metadata writes a line for every connection to a server, and each error that it raises once more, past Python's
-# logging to the terminal; only before its library is loaded can that be turned off. `metadata.probe` turns it on.
+# ML Metadata's C++ library logs every connection to a server, and every error that it also raises, straight to the
+# terminal. That can be turned off only before the library is loaded. `metadata.probe` turns it on again.
 os.environ.setdefault("GLOG_minloglevel", "3")

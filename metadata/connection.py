@@ -18,7 +18,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from metadata import probe
 
 PATIENCE_SECONDS = 60.0
-"""How long a store may be away before those who write a run give up."""
+"""How long a process that writes a run waits for a store that is away."""
 
 PAUSE_SECONDS = 1.0
 CONNECT_SECONDS = 5
@@ -26,14 +26,14 @@ INITIAL_TRIES = 5
 CALL_TRIES = 3
 
 BUSY = (mlmd.errors.FailedPreconditionError, mlmd.errors.AbortedError, mlmd.errors.NotFoundError)
-"""What ML Metadata raises while another process makes the store, or holds it longer than the client tries."""
+"""What ML Metadata raises while another process creates the store, or locks it for longer than the client retries."""
 
 LOST = (mlmd.errors.InternalError, mlmd.errors.UnavailableError)
-"""What it raises where the connection to a server broke; the same client never connects again."""
+"""What it raises when the connection to a server broke; the same client never reconnects."""
 
 
 class UnreachableError(Exception):
-    """A server's store cannot be opened; the text is the server's or the operating system's own reason."""
+    """A server's store cannot be opened; the message is the reason that the server or the operating system gave."""
 
 
 def sqlite(path: Path, read_only: bool = False) -> mlmd_pb2.ConnectionConfig:
@@ -48,8 +48,8 @@ def sqlite(path: Path, read_only: bool = False) -> mlmd_pb2.ConnectionConfig:
 def postgresql(host: str, port: int, database: str, user: str, password: str) -> mlmd_pb2.ConnectionConfig:
     """A connection to a PostgreSQL database, which must exist; a `host` that is a folder holds its Unix socket."""
     connection = mlmd_pb2.ConnectionConfig()
-    # ML Metadata pastes these into libpq's connection string: without quotes, a part of a password that has a space in
-    # it would be taken for a setting, and be named in libpq's error.
+    # ML Metadata pastes these into libpq's connection string: without quotes, what follows a space in a password would
+    # be taken for a setting and be named in libpq's error.
     settings = connection.postgresql
     settings.host, settings.port, settings.dbname = _quoted(host), str(port), _quoted(database)
     settings.user, settings.password = _quoted(user), _quoted(password)
@@ -73,12 +73,12 @@ def _quoted(value: str) -> str:
 
 
 def is_server(connection: mlmd_pb2.ConnectionConfig) -> bool:
-    """Whether a server is asked, and not a file."""
+    """Whether the store is on a server, not in a file."""
     return not connection.HasField("sqlite")
 
 
 def connect(connection: mlmd_pb2.ConnectionConfig) -> mlmd.MetadataStore:
-    """Opens a store; one that has no tables yet gets them.
+    """Opens a store, creating its tables if it has none yet.
 
     Raises:
         UnreachableError: A server cannot be reached, refuses us, or holds something else.
@@ -87,14 +87,14 @@ def connect(connection: mlmd_pb2.ConnectionConfig) -> mlmd.MetadataStore:
 
 
 def _limit_waiting() -> None:
-    # libpq takes it from the environment alone here, and would wait for a dead host for minutes.
+    # ML Metadata lets us set libpq's timeout only through the environment; the default waits minutes for a dead host.
     os.environ.setdefault("PGCONNECT_TIMEOUT", str(CONNECT_SECONDS))
 
 
 def _reach(host: str, port: int) -> None:
-    """ML Metadata waits for a dead MySQL server as long as the system does, and never says why it cannot connect."""
+    """Checks that the server can be reached: for MySQL, ML Metadata has no timeout of its own and gives no reason."""
     if host == "localhost":
-        # MySQL's client takes its socket file instead.
+        # MySQL's client uses its socket file instead.
         return
     try:
         socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
@@ -103,10 +103,10 @@ def _reach(host: str, port: int) -> None:
 
 
 class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
-    """ML Metadata's client for a server: it opens a lost connection anew, and stores backslashes in PostgreSQL.
+    """ML Metadata's client for a server, which reopens a lost connection and can store backslashes in PostgreSQL.
 
-    A call that the loss interrupted is made again: each is one transaction, which a server undoes when its client is
-    gone. Only where the connection breaks between the server's commit and its answer is a call done twice.
+    An interrupted call is repeated. Each call is one transaction, which the server rolls back when its client is gone,
+    so a call takes effect twice only if the connection breaks between the server's commit and its response.
     """
 
     patience_seconds = 0.0
@@ -124,14 +124,15 @@ class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
                     raise
             except RuntimeError as error:
                 if time.monotonic() >= deadline:
-                    # No longer a RuntimeError, which TFX would meet with ten tries of its own.
+                    # Not as a RuntimeError, which TFX would retry ten times.
                     raise UnreachableError(probe.reason(config) or str(error)) from error
             else:
                 return
             time.sleep(PAUSE_SECONDS)
 
     def _open(self, config: mlmd_pb2.ConnectionConfig, enable_upgrade_migration: bool) -> None:
-        """Tries again where another process makes the tables at the same time, of which one fails."""
+        """Opens the store; tries again if another process creates the tables at the same time, which makes one of the
+        two fail."""
         for _ in range(INITIAL_TRIES - 1):
             try:
                 super().__init__(config, enable_upgrade_migration)
@@ -148,7 +149,7 @@ class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
             try:
                 super()._call_method(method_name, request, response)
             except LOST:
-                # Its connection is all that a client holds.
+                # A client has no state but its connection.
                 self.__init__(self._config)  # type: ignore[misc]
             else:
                 return
@@ -162,13 +163,13 @@ class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
 
 
 class PatientServerStore(ServerStore):
-    """Waits for a server that is away."""
+    """Waits for a server that is down."""
 
     patience_seconds = PATIENCE_SECONDS
 
 
 def be_patient(connection: mlmd_pb2.ConnectionConfig) -> None:
-    """Has every client that this process makes from now on, TFX's too, wait for the store's server if it is away."""
+    """Makes every client that this process creates from now on, TFX's included, wait for a server that is down."""
     if is_server(connection):
         mlmd.MetadataStore = PatientServerStore
 
@@ -178,7 +179,7 @@ STAND_IN = "\uf05c"
 
 
 def hide_backslashes(message: Message) -> Message:
-    """The message, or a copy of it that has the stand-in for each backslash."""
+    """The message, or a copy of it with each backslash replaced by the stand-in."""
     if BACKSLASH.encode() not in message.SerializeToString():
         return message
     copied = type(message)()
@@ -206,7 +207,7 @@ def _replace_texts(message: Message, old: str, new: str) -> None:
 
 
 def _messages(field: FieldDescriptor, value: Any) -> Iterable[Message]:
-    """The messages of a repeated field; of a map those that are its values."""
+    """The messages in a repeated field or, for a map, among its values."""
     if not field.message_type.GetOptions().map_entry:
         return cast(Iterable[Message], value)
     values = field.message_type.fields_by_name["value"]

@@ -16,7 +16,7 @@ from metadata.records import ArtifactRecord, RunRecord
 
 @dataclass(frozen=True)
 class Change:
-    """A value that differs; None stands for one that a run does not have.
+    """A value that differs; None if a run does not have it.
 
     Attributes:
         name: The setting, file, package, property or metric.
@@ -37,7 +37,7 @@ class Differences:
         settings: Settings by dotted key.
         code: Digests of source files.
         packages: Versions of packages.
-        data: Digests of raw files, and the rows and span that were read.
+        data: Digests of raw files, and the rows and the span that were read.
         schema: The lines of a unified diff of the two schemas; empty where they are equal.
         metrics: The Evaluator's values.
     """
@@ -61,7 +61,7 @@ class _Facts:
 
 
 def between(store: Queries, before: RunRecord, after: RunRecord) -> Differences:
-    """What differs in the second run from the first; what is gone from the disk counts as not there."""
+    """What differs between two runs; files that are gone from the disk count as absent."""
     old, new = _facts(store, before), _facts(store, after)
     return Differences(
         settings=_changes(old.settings, new.settings),
@@ -81,21 +81,21 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change
 def _facts(store: Queries, run: RunRecord) -> _Facts:
     outputs = store.outputs_of(node.id for node in run.nodes)
     artifacts = {
-        name: made[0]
+        name: records[0]
         for node in run.nodes
-        # What a node that failed, or still runs, has put out so far cannot be trusted.
+        # The outputs of a node that failed or is still running cannot be trusted.
         if node.succeeded
-        for name, made in outputs.get(node.id, {}).items()
+        for name, records in outputs.get(node.id, {}).items()
     }
-    made = fingerprints(store, run, outputs)
-    example_gen = made.get("ExampleGen", Fingerprint())
+    by_node = fingerprints(store, run, outputs)
+    example_gen = by_node.get("ExampleGen", Fingerprint())
     examples = artifacts.get("examples")
-    read = {} if examples is None else {k: v for k, v in examples.properties.items() if k in {"num_rows", "span"}}
+    ingested = {} if examples is None else {k: v for k, v in examples.properties.items() if k in {"num_rows", "span"}}
     return _Facts(
-        settings={key: value for each in made.values() for key, value in each.settings.items()},
-        code={path: digest for each in made.values() for path, digest in each.code.items()},
-        packages={name: version for each in made.values() for name, version in each.packages.items()},
-        data=example_gen.files | read,
+        settings={key: value for each in by_node.values() for key, value in each.settings.items()},
+        code={path: digest for each in by_node.values() for path, digest in each.code.items()},
+        packages={name: version for each in by_node.values() for name, version in each.packages.items()},
+        data=example_gen.files | ingested,
         schema=_text(artifacts.get("schema"), SCHEMA_FILE).splitlines(),
         metrics=_metrics(artifacts.get("evaluation")),
     )
@@ -104,7 +104,7 @@ def _facts(store: Queries, run: RunRecord) -> _Facts:
 def fingerprints(
     store: Queries, run: RunRecord, outputs: Mapping[int, Mapping[str, list[ArtifactRecord]]]
 ) -> dict[str, Fingerprint]:
-    """The fingerprints of a run by node; a node that was taken over has the one of where it really ran.
+    """The fingerprints of a run by node; a cached node has that of the execution that did the work.
 
     Args:
         store: The store.

@@ -1,4 +1,4 @@
-"""The files of artifacts: those in folders of this machine, and those that stores of objects hold."""
+"""The files of artifacts, in local folders and in object stores."""
 
 from __future__ import annotations
 
@@ -10,70 +10,71 @@ SEPARATOR = "://"
 
 
 class UnavailableError(Exception):
-    """What holds the files cannot be reached now, or refuses us; the text says why."""
+    """The store that holds the files cannot be reached now, or refuses us; the message says why."""
 
 
 class ObjectFiles(Protocol):
-    """The artifacts in a store of objects; they are named by the URIs of the metadata store.
+    """The artifacts in an object store, by their URIs in the metadata store.
 
-    All of these may raise an `UnavailableError`.
+    Every method may raise an `UnavailableError`.
     """
 
-    def whole(self, uri: str) -> Path:
-        """The folder of an artifact with all its files in it; a folder that is not there for one that is gone."""
+    def folder(self, uri: str) -> Path:
+        """The local folder with all files of an artifact; the folder does not exist if the artifact is gone."""
 
     def file(self, uri: str, name: str) -> Path:
-        """One file of an artifact; a path that is not there where the artifact has none of that name."""
+        """The local path of one file of an artifact; the path does not exist if the artifact has no such file."""
 
     def sizes(self, uri: str) -> Sequence[tuple[str, int]] | None:
-        """All files of an artifact, each by its name below the artifact, and their bytes; None for one that is gone."""
+        """The files of an artifact: names relative to it, and sizes in bytes; None if it is gone."""
 
     def gone(self, uris: Collection[str]) -> set[str]:
-        """Those that are not there (any more)."""
+        """Which of these artifacts do not exist (any more)."""
 
 
 class Files:
-    """The files of artifacts as paths of this machine, wherever they are stored.
+    """The files of artifacts as local paths, wherever they are stored.
 
     Args:
-        stores: The stores of objects by the scheme of their URIs, such as `s3`; artifacts of others count as gone.
+        stores: The object stores by the scheme of their URIs, such as `s3`; artifacts under other schemes count as
+            gone.
     """
 
     def __init__(self, stores: Mapping[str, ObjectFiles] | None = None) -> None:
         self._stores = dict(stores or {})
 
-    def whole(self, uri: str) -> Path:
-        """The folder of an artifact with all its files in it; a folder that is not there for one that is gone.
+    def folder(self, uri: str) -> Path:
+        """The local folder with all files of an artifact; the folder does not exist if the artifact is gone.
 
         Raises:
-            UnavailableError: What holds it cannot be reached.
+            UnavailableError: Its store cannot be reached.
         """
         store = self._store_of(uri)
-        return store.whole(uri) if store else Path(uri)
+        return store.folder(uri) if store else Path(uri)
 
     def file(self, uri: str, name: str) -> Path:
-        """One file of an artifact; a path that is not there where the artifact has none of that name.
+        """The local path of one file of an artifact; the path does not exist if the artifact has no such file.
 
         Raises:
-            UnavailableError: What holds it cannot be reached.
+            UnavailableError: Its store cannot be reached.
         """
         store = self._store_of(uri)
         return store.file(uri, name) if store else Path(uri, name)
 
     def sizes(self, uri: str) -> Sequence[tuple[str, int]] | None:
-        """The files of an artifact in a store of objects, with their bytes; None for one that is gone, or in a folder.
+        """The files of an artifact in an object store, with sizes in bytes; None if it is gone, or in a local folder.
 
         Raises:
-            UnavailableError: What holds it cannot be reached.
+            UnavailableError: Its store cannot be reached.
         """
         store = self._store_of(uri)
         return store.sizes(uri) if store else None
 
     def gone(self, uris: Collection[str]) -> set[str]:
-        """Those of some artifacts that are not there (any more).
+        """Which of these artifacts do not exist (any more).
 
         Raises:
-            UnavailableError: What holds them cannot be reached.
+            UnavailableError: A store cannot be reached.
         """
         gone = {uri for uri in uris if self._store_of(uri) is None and not Path(uri).exists()}
         for scheme, store in self._stores.items():
@@ -86,9 +87,9 @@ class Files:
 
 
 LOCAL_FILES = Files()
-"""Those in folders alone."""
+"""Only those in local folders."""
 
 
 def is_uri(location: str) -> bool:
-    """Whether a location is a URI, and no path of this machine."""
+    """Whether a location is a URI, not a local path."""
     return SEPARATOR in location

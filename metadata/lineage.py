@@ -1,4 +1,4 @@
-"""What an artifact was made from, and what was made from it: a graph of artifacts and node runs, level by level."""
+"""What an artifact was made from, and what was made from it: a graph of artifacts and node runs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from metadata.queries import INPUTS, OUTPUTS, Queries
 from metadata.records import ArtifactRecord, NodeRun, Place
 
 MOST_ARTIFACTS = 500
-"""Where the walk stops by default: nearly everything in the store may descend from one schema."""
+"""The default size limit of a walk: nearly everything in the store may descend from one schema."""
 
 Direction = Literal["up", "down"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """A node run with the artifacts it took and put out.
+    """A node run with its input and output artifacts.
 
     Attributes:
         node_run: The execution.
-        place: What it is a run of.
+        place: The pipeline, run and node it belongs to.
         inputs: Ids of the input artifacts by input name.
         outputs: Ids of the output artifacts by output name.
     """
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Lineage:
-    """A part of the graph of everything.
+    """A part of the lineage graph.
 
     Attributes:
         start: The id of the artifact that was asked for.
@@ -44,7 +44,7 @@ class Lineage:
         artifacts: By id.
         steps: By execution id.
         producers: The id of the step that made an artifact, by artifact id.
-        whole: Whether the walk came to its end.
+        whole: Whether the walk reached its end.
     """
 
     start: int
@@ -55,7 +55,7 @@ class Lineage:
     whole: bool
 
     def steps_next_to(self, artifact: int) -> list[Step]:
-        """The step that made an artifact, going up; those that took it, going down, oldest first."""
+        """Going up, the step that made an artifact; going down, the steps that used it, oldest first."""
         if self.direction == "up":
             return [self.steps[self.producers[artifact]]] if artifact in self.producers else []
         return [
@@ -68,14 +68,14 @@ class Lineage:
 def trace(store: Queries, artifact: int, direction: Direction = "up", limit: int = MOST_ARTIFACTS) -> Lineage | None:
     """The lineage of an artifact, or None where there is no such artifact.
 
-    An artifact that a cached node run put out again counts as made by the first run that put it out; cached runs are no
-    steps, for they made nothing.
+    The first run to output an artifact counts as its producer. Cached runs, which output it again, are not steps: they
+    made nothing.
 
     Args:
         store: The store.
         artifact: The artifact's id.
         direction: `up` or `down`.
-        limit: Stop at the level that has more artifacts than these in all.
+        limit: The walk stops after the level that brings the total above this many artifacts.
     """
     if not store.artifacts_by_id([artifact]):
         return None
@@ -90,7 +90,7 @@ def trace(store: Queries, artifact: int, direction: Direction = "up", limit: int
 
 
 class _Walk:
-    """Asks two queries a level, whatever its width."""
+    """Takes two queries per level, however wide the level is."""
 
     def __init__(self, store: Queries) -> None:
         self._queries = store
@@ -98,22 +98,22 @@ class _Walk:
         self.producers: dict[int, int] = {}
 
     def up(self, artifacts: Iterable[int]) -> set[int]:
-        """What was taken to make these artifacts."""
-        made = self._queries.producers(artifacts)
-        self.producers |= made
+        """What these artifacts were made from."""
+        producers = self._queries.producers(artifacts)
+        self.producers |= producers
         return {
             int(event.artifact_id)
-            for events in self._add(made.values()).values()
+            for events in self._add(producers.values()).values()
             for event in events
             if event.type in INPUTS
         }
 
     def down(self, artifacts: Iterable[int]) -> set[int]:
-        """What was made of these artifacts."""
-        takers = self._queries.takers(artifacts)
+        """What was made from these artifacts."""
+        consumers = self._queries.consumers(artifacts)
         outputs = {
             int(event.artifact_id): int(event.execution_id)
-            for events in self._add(takers).values()
+            for events in self._add(consumers).values()
             for event in events
             if event.type in OUTPUTS
         }
@@ -121,7 +121,7 @@ class _Walk:
         return set(outputs)
 
     def steps(self) -> dict[int, Step]:
-        """Every execution that was met."""
+        """Every execution visited."""
         runs = self._queries.node_runs_by_id(self._events)
         return {
             execution: Step(*runs[execution], _by_name(events, INPUTS), _by_name(events, OUTPUTS))

@@ -1,7 +1,7 @@
 """Why a server's store cannot be opened.
 
-ML Metadata says only that it could not; the reason, which its C++ code writes to standard error, is read there, in a
-process of its own: `python -m metadata.probe` takes a connection on its standard input.
+ML Metadata's exception does not say why; its C++ code writes the reason to standard error. To read it there, the store
+is opened in a separate process: `python -m metadata.probe` takes a connection on its standard input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VAGUE = ("", "connection pointer is NULL")
 
 
 def reason(connection: mlmd_pb2.ConnectionConfig) -> str | None:
-    """The reason in one line, as the server or the operating system gave it; None where it can be opened now."""
+    """The reason in one line, as the server or the operating system gave it; None if the store opens now."""
     try:
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-m", "metadata.probe"],
@@ -40,16 +40,16 @@ def reason(connection: mlmd_pb2.ConnectionConfig) -> str | None:
 
 
 def first_reason(log: str) -> str:
-    """What went wrong first, of what ML Metadata wrote."""
+    """The first reason in ML Metadata's log."""
     starts = [match for match in LOG_LINE.finditer(log) if match.group().startswith(("E", "F"))]
     texts = [_text(log, match.end()) for match in starts] + [log.rpartition("RuntimeError:")[2]]
     return next((text for text in map(_plain, texts) if text not in VAGUE), "no reason given")
 
 
 def _plain(text: str) -> str:
-    """In one line, without ML Metadata's names for it and libpq's question; the system's error in words."""
-    line = PREFIX.sub("", " ".join(PREFIX.sub("", text).split())).partition(" Is the server running")[0]
-    return ERROR_NUMBER.sub(_in_words, line).removesuffix(".")
+    """The text in one line, without ML Metadata's prefixes and libpq's question, with system errors in words."""
+    reason_text = PREFIX.sub("", " ".join(PREFIX.sub("", text).split())).partition(" Is the server running")[0]
+    return ERROR_NUMBER.sub(_in_words, reason_text).removesuffix(".")
 
 
 def _in_words(match: re.Match[str]) -> str:
@@ -58,13 +58,13 @@ def _in_words(match: re.Match[str]) -> str:
 
 
 def _text(log: str, start: int) -> str:
-    """One log line with those that go on with it."""
+    """A log line with its continuation lines."""
     following = re.compile(r"^([IWEF]\d{4} |Traceback )", re.MULTILINE).search(log, start)
     return log[start : following.start() if following else len(log)]
 
 
 def main() -> None:
-    """Opens the store of standard input and says nothing; what goes wrong ends this process with a traceback."""
+    """Opens the store given on standard input and prints nothing; an error ends this process with a traceback."""
     import ml_metadata as mlmd
 
     mlmd.MetadataStore(mlmd_pb2.ConnectionConfig.FromString(sys.stdin.buffer.read()))

@@ -1,7 +1,7 @@
-"""Whole pages of what happened: runs, artifacts, and what is deployed, each in a handful of queries.
+"""Pages of runs and artifacts, and what is deployed, each in a handful of queries.
 
-They go through ML Metadata's own API, which speaks to SQLite, MySQL and PostgreSQL alike and needs no driver beside it.
-A page asks for many ids at once, never for one row after the other; `python -m benchmarks.inspect_store` measures it.
+They go through ML Metadata's own API, which works alike on SQLite, MySQL and PostgreSQL and needs no other driver.
+A page asks for many ids at once, never for row after row; `python -m benchmarks.inspect_store` measures it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PUSHED_MODEL = "PushedModel"
 INPUTS = frozenset({mlmd_pb2.Event.INPUT, mlmd_pb2.Event.DECLARED_INPUT})
 OUTPUTS = frozenset({mlmd_pb2.Event.OUTPUT, mlmd_pb2.Event.DECLARED_OUTPUT})
 
-# ML Metadata follows associations from no more executions at a time, and says nothing where it leaves some out.
+# ML Metadata follows the associations of at most this many executions at a time, and silently ignores the rest.
 MOST_STARTING_NODES = 100
 
 
 class Queries(Store):
-    """A metadata store opened for reading, with whole pages as answers."""
+    """A metadata store opened for reading, which returns whole pages."""
 
     def all_run_ids(self) -> list[str]:
         """The ids of all runs of all pipelines, newest first."""
@@ -50,13 +50,13 @@ class Queries(Store):
 
         Args:
             pipeline: Only those of this pipeline.
-            limit: At most so many.
-            before: Only those with a lower `number`: the last one's of the page before.
+            limit: How many at most.
+            before: Only those with a lower `number`, that of the last run on the previous page.
         """
-        return self.read(self.begun(pipeline, limit, before))
+        return self.run_records(self.run_contexts(pipeline, limit, before))
 
-    def begun(self, pipeline: str | None, limit: int, before: int | None) -> list[mlmd_pb2.Context]:
-        """A page of runs as `runs` has it, without their nodes."""
+    def run_contexts(self, pipeline: str | None, limit: int, before: int | None) -> list[mlmd_pb2.Context]:
+        """A page of runs as ML Metadata's contexts, without their nodes; the arguments are those of `runs`."""
         conditions = [f"type = '{RUN_CONTEXT}'"]
         if pipeline is not None:
             parent = self._context(PIPELINE_CONTEXT, pipeline)
@@ -68,7 +68,7 @@ class Queries(Store):
         return list(self._store.get_contexts(_newest(limit, conditions)))
 
     def runs_with(self, begun: Sequence[mlmd_pb2.Context], condition: str) -> set[str]:
-        """The ids of those runs of which a node run meets a condition: a filter query of ML Metadata."""
+        """The ids of those runs that have a node run that meets a condition, an ML Metadata filter query."""
         if not begun:
             return set()
         executions = self._store.get_executions(mlmd.ListOptions(filter_query=f"{_in_runs(begun)} AND {condition}"))
@@ -77,11 +77,11 @@ class Queries(Store):
     def run(self, run_id: str) -> RunRecord | None:
         """A run by its id, or None."""
         context = self._context(RUN_CONTEXT, run_id)
-        return None if context is None else self.read([context])[0]
+        return None if context is None else self.run_records([context])[0]
 
     def artifact_types(self) -> list[str]:
-        """The names of the artifact types that the store knows, sorted; without ML Metadata's own base types."""
-        names = (known.name for known in self._store.get_artifact_types())
+        """The names of the artifact types in the store, sorted, without ML Metadata's own base types."""
+        names = (artifact_type.name for artifact_type in self._store.get_artifact_types())
         return sorted(name for name in names if not name.startswith("mlmd."))
 
     def artifacts(
@@ -91,7 +91,7 @@ class Queries(Store):
 
         Args:
             type_name: Only those of this type.
-            limit: At most so many.
+            limit: How many at most.
             before: Only those with a lower id.
         """
         if type_name is not None and type_name not in self.artifact_types():
@@ -102,12 +102,12 @@ class Queries(Store):
         return self._made([self._record(a) for a in self._store.get_artifacts(_newest(limit, conditions))])
 
     def artifacts_by_id(self, ids: Iterable[int]) -> list[MadeArtifact]:
-        """The artifacts that there are of these ids, by id."""
+        """Those artifacts that exist among these ids, sorted by id."""
         artifacts = self._store.get_artifacts_by_id(sorted(set(ids)))
         return self._made(sorted(map(self._record, artifacts), key=lambda artifact: artifact.id))
 
     def artifacts_at(self, location: str) -> list[MadeArtifact]:
-        """The artifacts that lie in a folder, or that were pushed to it, newest first."""
+        """The artifacts that are stored in a folder or were pushed to it, newest first."""
         by_id = {artifact.id: self._record(artifact) for artifact in self._store.get_artifacts_by_uri(location)}
         by_id |= {a.id: a for a in self.pushed() if a.properties["pushed_destination"] == location}
         return self._made([by_id[number] for number in sorted(by_id, reverse=True)])
@@ -119,8 +119,8 @@ class Queries(Store):
             folder = str(PurePath(artifact.properties["pushed_destination"]).parent)
             if folder not in newest or _version(newest[folder]) < _version(artifact):
                 newest[folder] = artifact
-        made = {entry.artifact.id: entry.place for entry in self._made(list(newest.values()))}
-        return [_deployment(folder, pushed, made[pushed.id]) for folder, pushed in sorted(newest.items())]
+        places = {entry.artifact.id: entry.place for entry in self._made(list(newest.values()))}
+        return [_deployment(folder, pushed, places[pushed.id]) for folder, pushed in sorted(newest.items())]
 
     def pushed(self) -> list[ArtifactRecord]:
         """Every version that was ever pushed, newest first."""
@@ -140,14 +140,14 @@ class Queries(Store):
         return named
 
     def node_runs_by_id(self, executions: Iterable[int]) -> dict[int, tuple[NodeRun, Place]]:
-        """Executions by id, each with what it is a run of."""
+        """Node runs by execution id, each with the pipeline, run and node it belongs to."""
         ids = sorted(set(executions))
         places = self._places(ids)
         records = self._store.get_executions_by_id(ids) if ids else []
         return {number: (record, places[number]) for number, record in self._node_runs(records, places).items()}
 
     def producers(self, artifacts: Iterable[int]) -> dict[int, int]:
-        """The ids of the executions that first put out these artifacts, by artifact id."""
+        """The ids of the executions that first output these artifacts, by artifact id."""
         first: dict[int, int] = {}
         ids = sorted(set(artifacts))
         for event in self._store.get_events_by_artifact_ids(ids) if ids else []:
@@ -156,8 +156,8 @@ class Queries(Store):
                 first[event.artifact_id] = min(first.get(event.artifact_id, execution), execution)
         return first
 
-    def takers(self, artifacts: Iterable[int]) -> set[int]:
-        """The ids of the executions that took one of these artifacts and did something with it: no cached ones."""
+    def consumers(self, artifacts: Iterable[int]) -> set[int]:
+        """The ids of the executions that used one of these artifacts; cached ones did not."""
         ids = sorted(set(artifacts))
         events = self._store.get_events_by_artifact_ids(ids) if ids else []
         executions = {int(event.execution_id) for event in events if event.type in INPUTS}
@@ -173,8 +173,8 @@ class Queries(Store):
                 events[event.execution_id].append(event)
         return events
 
-    def read(self, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
-        """Runs with their nodes, in the order that is given."""
+    def run_records(self, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
+        """The runs of these contexts with their nodes, in the same order."""
         if not contexts:
             return []
         executions = self._store.get_executions(mlmd.ListOptions(filter_query=_in_runs(contexts)))
@@ -185,7 +185,7 @@ class Queries(Store):
             if run is None:
                 continue
             by_node = nodes.setdefault(run, {})
-            # A node that ran again comes where its last run began.
+            # A node that ran again is listed where its last run began.
             by_node.pop(record.node, None)
             by_node[record.node] = record
         pushed = self._pushed_versions(nodes)
@@ -205,14 +205,14 @@ class Queries(Store):
             started=context.create_time_since_epoch,
             nodes=tuple(nodes.values()),
             pushed_version=pushed.get(context.name),
-            # Read again, for it may have begun, and come to its end, before its lock was tried.
+            # Read again: it may have begun and ended before its lock was tried.
             killed=gone and not self._store.get_executions_by_context(context.id),
         )
 
     def _pipeline_of(self, run: mlmd_pb2.Context, places: dict[int, Place]) -> str:
-        known = next((place.pipeline for place in places.values() if place.run == run.name), None)
-        if known is not None:
-            return known
+        pipeline = next((place.pipeline for place in places.values() if place.run == run.name), None)
+        if pipeline is not None:
+            return pipeline
         parents = self._store.get_parent_contexts_by_context(run.id)
         return next((str(parent.name) for parent in parents if parent.type == PIPELINE_CONTEXT), "")
 
@@ -235,7 +235,7 @@ class Queries(Store):
         ]
 
     def _places(self, executions: Sequence[int]) -> dict[int, Place]:
-        """What executions belong to, by id; a hundred of them a query."""
+        """The places of executions, by id; a hundred per query."""
         names: dict[int, dict[str, str]] = {}
         remaining = iter(executions)
         while batch := list(islice(remaining, MOST_STARTING_NODES)):
@@ -268,14 +268,14 @@ def _version(pushed: ArtifactRecord) -> int:
     return int(pushed.properties["pushed_version"])
 
 
-def _deployment(folder: str, pushed: ArtifactRecord, made: Place | None) -> Deployment:
+def _deployment(folder: str, pushed: ArtifactRecord, pushed_by: Place | None) -> Deployment:
     properties = pushed.properties
     restored = properties.get("restored_version")
     return Deployment(
         folder=folder,
         version=str(properties["pushed_version"]),
         pushed=pushed,
-        made=made,
+        pushed_by=pushed_by,
         model=properties.get("current_model_id"),
         restored=None if restored is None else str(restored),
     )

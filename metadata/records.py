@@ -1,4 +1,4 @@
-"""What ML Metadata holds, as plain typed records."""
+"""The contents of ML Metadata as plain typed records."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from metadata.files import LOCAL_FILES, Files
 
 KILLED = "KILLED"
-"""The state of what began, never ended, and is done by no process any more; ML Metadata has no name for it."""
+"""The state of what began, never ended, and has no process left; ML Metadata has no name for it."""
 
 UNFINISHED = frozenset({"NEW", "RUNNING"})
-"""The states of what goes on, as far as is known."""
+"""The states of what is, as far as we know, still going on."""
 
 NEVER_ENDED = UNFINISHED | {KILLED}
-"""The states of what ML Metadata records as going on."""
+"""The states of what ML Metadata records as still going on."""
 
 STATE_WORDS = {
     "NEW": "running",
@@ -29,10 +29,10 @@ STATE_WORDS = {
     "CANCELED": "stopped",
     KILLED: "killed",
 }
-"""The state names of executions in the user's words."""
+"""The states of executions in words for users."""
 
 QUIET_NODES = frozenset({"BaselineModel"})
-"""Nodes that do no work of their own and would only lengthen a table."""
+"""Nodes that do no work of their own and would only make tables longer."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class ArtifactRecord:
     Attributes:
         id: ML Metadata's id.
         type: The artifact type's name, such as `Model`.
-        uri: Where the artifact lies: a folder, or such as `s3://bucket/key`.
+        uri: Where the artifact is stored: a folder, or a URI such as `s3://bucket/key`.
         state: ML Metadata's state name, such as `LIVE`.
         properties: Properties and custom properties together.
         created: Milliseconds since 1970.
-        files: Knows how to read the files of artifacts.
+        files: Reads the files of artifacts.
     """
 
     id: int
@@ -59,18 +59,19 @@ class ArtifactRecord:
 
     @property
     def path(self) -> Path:
-        """The folder with its files, brought here from where they lie; one that is not there where they are gone.
+        """The local folder with its files, downloaded if need be; the folder does not exist if they are gone.
 
         Raises:
-            UnavailableError: What holds them cannot be reached.
+            UnavailableError: The artifact's store cannot be reached.
         """
-        return self.files.whole(self.uri)
+        return self.files.folder(self.uri)
 
     def file(self, name: str) -> Path:
-        """One file of it, which alone is brought here; a path that is not there where it has none.
+        """The local path of one of its files, the only one downloaded; the path does not exist if there is no such
+        file.
 
         Raises:
-            UnavailableError: What holds it cannot be reached.
+            UnavailableError: The artifact's store cannot be reached.
         """
         return self.files.file(self.uri, name)
 
@@ -84,7 +85,7 @@ class NodeRun:
         node: The node's id in the pipeline.
         state: ML Metadata's state name: NEW, RUNNING, COMPLETE, FAILED, CACHED or CANCELED; or KILLED.
         started: Milliseconds since 1970.
-        updated: Milliseconds since 1970; the end, once the state is one that ML Metadata knows to be final.
+        updated: Milliseconds since 1970; the end, once ML Metadata's state is final.
         properties: Execution properties by name.
     """
 
@@ -102,7 +103,7 @@ class NodeRun:
 
     @property
     def ended(self) -> int | None:
-        """Milliseconds since 1970; None while it goes on, and where it was killed: nobody wrote down when."""
+        """Milliseconds since 1970; None while it is going on, and if it was killed, for nobody recorded when."""
         return None if self.state in NEVER_ENDED else self.updated
 
     @property
@@ -113,11 +114,11 @@ class NodeRun:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an execution belongs.
+    """What an execution belongs to.
 
     Attributes:
         pipeline: The pipeline's name.
-        run: The run's id; None for what no run did, such as a rollback.
+        run: The run's id; None for what happened outside any run, such as a rollback.
         node: The node's id in the pipeline.
     """
 
@@ -150,7 +151,7 @@ class RunRecord:
 
     @property
     def state(self) -> str:
-        """The state name for the whole: NEW, RUNNING, FAILED, CANCELED, KILLED or COMPLETE."""
+        """The state of the whole run: NEW, RUNNING, FAILED, CANCELED, KILLED or COMPLETE."""
         states = {node.state for node in self.nodes}
         for state in ("FAILED", "CANCELED", KILLED):
             if state in states:
@@ -163,12 +164,12 @@ class RunRecord:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a node of it is running, or none has begun yet; between two nodes it is not known here."""
+        """Whether one of its nodes is running, or none has begun yet; between two nodes the records cannot tell."""
         return self.state in UNFINISHED
 
     @property
     def ended(self) -> int | None:
-        """Milliseconds since 1970; None while it goes on, and where it was killed: nobody wrote down when."""
+        """Milliseconds since 1970; None while it is going on, and if it was killed, for nobody recorded when."""
         if self.goes_on or self.state == KILLED:
             return None
         return max(node.updated for node in self.nodes)
@@ -180,8 +181,8 @@ class MadeArtifact:
 
     Attributes:
         artifact: The artifact.
-        execution: The id of the execution that first put it out; None where none did.
-        place: What that execution is a run of; None where there is none.
+        execution: The id of the execution that first output it; None if none did.
+        place: The pipeline, run and node of that execution; None if there is none.
     """
 
     artifact: ArtifactRecord
@@ -197,21 +198,21 @@ class Deployment:
         folder: The folder that holds the versions.
         version: The served version.
         pushed: The PushedModel artifact.
-        made: The node run that pushed it; the node is `Rollback` where it restored an older version.
-        model: The id of the Model artifact that it serves, where the push recorded it.
+        pushed_by: The node run that pushed it; the node is `Rollback` if it restored an older version.
+        model: The id of the Model artifact that is served, if the push recorded it.
         restored: The version that a rollback restored, or None.
     """
 
     folder: str
     version: str
     pushed: ArtifactRecord
-    made: Place | None
+    pushed_by: Place | None
     model: int | None
     restored: str | None
 
 
 def node_run(execution: mlmd_pb2.Execution, node: str) -> NodeRun:
-    """An execution as a record; `node` is the node that it is a run of."""
+    """An execution of a node as a record."""
     return NodeRun(
         id=execution.id,
         node=node,
@@ -223,7 +224,7 @@ def node_run(execution: mlmd_pb2.Execution, node: str) -> NodeRun:
 
 
 def artifact_record(artifact: mlmd_pb2.Artifact, files: Files = LOCAL_FILES) -> ArtifactRecord:
-    """An artifact as a record, whose files are read through `files`."""
+    """An artifact as a record that reads its files through `files`."""
     return ArtifactRecord(
         id=artifact.id,
         type=artifact.type,

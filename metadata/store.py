@@ -1,4 +1,4 @@
-"""Read-only questions to the metadata store, answered without importing TensorFlow.
+"""Read-only queries of the metadata store, without importing TensorFlow.
 
 The names are ML Metadata's and TFX's: a run is a context of type `pipeline_run`, a node's run an execution.
 """
@@ -24,10 +24,10 @@ NODE_CONTEXT = "node"
 PIPELINE_CONTEXT = "pipeline"
 
 READ_AT_ONCE = 10
-"""Runs of a node; of a long history mostly the newest few are wanted."""
+"""Runs of a node; usually only the newest few of a long history are needed."""
 
 GoesOn = Callable[[str, str, str | None], bool]
-"""Whether a node of a run may be running: the pipeline, the run's id, the node; None for any node."""
+"""Whether a node of a run may still be running: takes the pipeline, the run's id and the node; None: any node."""
 
 
 def _unknown(_pipeline: str, _run: str, _node: str | None) -> bool:
@@ -39,7 +39,7 @@ class Store:
 
     Args:
         connection: The store.
-        goes_on: Asked of nodes that never ended; where it says no, they were killed.
+        goes_on: Asked about nodes that never ended; if it returns False, they were killed.
         files: Reads the files of artifacts.
     """
 
@@ -54,11 +54,11 @@ class Store:
     def open(
         cls, connection: mlmd_pb2.ConnectionConfig, goes_on: GoesOn = _unknown, files: Files = LOCAL_FILES
     ) -> Self | None:
-        """The store of a connection, an SQLite file read-only; None while there is nothing in it yet.
+        """Opens a store, an SQLite file read-only; None while there is nothing in it yet.
 
         Args:
             connection: The store.
-            goes_on: Asked of nodes that never ended; where it says no, they were killed.
+            goes_on: Asked about nodes that never ended; if it returns False, they were killed.
             files: Reads the files of artifacts.
 
         Raises:
@@ -74,7 +74,7 @@ class Store:
 
     @classmethod
     def open_sqlite(cls, path: Path) -> Self | None:
-        """The store in an SQLite file, or None while there is none yet."""
+        """Opens the store in an SQLite file; None while there is none yet."""
         return cls.open(connections.sqlite(path))
 
     def run_ids(self, pipeline: str) -> list[str]:
@@ -87,7 +87,7 @@ class Store:
         return [context.name for context in sorted(runs, key=lambda context: -context.id)]
 
     def node_runs(self, pipeline: str, run_id: str) -> dict[str, NodeRun]:
-        """The node runs of one run by node, in the order they began."""
+        """The node runs of one run by node, in the order in which they began."""
         context = self._context(RUN_CONTEXT, run_id)
         if context is None:
             return {}
@@ -106,13 +106,13 @@ class Store:
         return self._runs_of(pipeline, node, self._store.get_executions_by_context(context.id))
 
     def latest(self, pipeline: str, node: str, until: int | None = None, succeeded: bool = False) -> Iterator[NodeRun]:
-        """The runs of one node, newest first; only as many are read as are taken, and a few more.
+        """Yields the runs of one node, newest first, reading hardly more than are consumed.
 
         Args:
             pipeline: The pipeline's name.
             node: The node.
             until: Only executions up to this id.
-            succeeded: Only those whose outputs can be trusted.
+            succeeded: Only those that succeeded, whose outputs can be trusted.
         """
         context = self._context(NODE_CONTEXT, f"{pipeline}.{node}")
         wanted = "" if context is None else f"contexts_n.id = {context.id}"
@@ -136,7 +136,7 @@ class Store:
         return self._artifacts(execution_id, {mlmd_pb2.Event.OUTPUT, mlmd_pb2.Event.DECLARED_OUTPUT})
 
     def producer(self, artifact_id: int) -> int | None:
-        """The id of the first execution that put out an artifact."""
+        """The id of the first execution that output an artifact."""
         events = self._store.get_events_by_artifact_ids([artifact_id])
         outputs = [event.execution_id for event in events if event.type == mlmd_pb2.Event.OUTPUT]
         return min(outputs, default=None)
@@ -152,10 +152,10 @@ class Store:
         return next((context.name.partition(".")[2] for context in contexts if context.type == NODE_CONTEXT), None)
 
     def _node_runs(self, executions: Iterable[mlmd_pb2.Execution], places: Mapping[int, Place]) -> dict[int, NodeRun]:
-        """Those executions that have a place, by id. Only here is an unfinished one recognised as killed."""
+        """Those executions that have a place, by id. Only here are unfinished ones recognised as killed."""
         records = {e.id: node_run(e, places[e.id].node) for e in executions if e.id in places}
         gone = [n for n, record in records.items() if record.state in UNFINISHED and self._is_gone(places[n])]
-        # Read again, for what was going on at the first look may have come to its end before its lock was tried.
+        # Read again: what was running when first read may have ended before its lock was tried.
         for execution in self._store.get_executions_by_id(gone) if gone else []:
             record = node_run(execution, places[execution.id].node)
             killed = record.state in UNFINISHED

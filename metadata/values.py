@@ -1,4 +1,4 @@
-"""Records as the JSON that `--json` prints and the dashboard's `?format=json` answers."""
+"""Records as the JSON that `--json` prints and the dashboard's `?format=json` returns."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ MILLISECONDS = 1000
 DIGEST_DIGITS = 16
 
 STATES = STATE_WORDS | {"NEW": "starting"}
-"""The states of runs in the user's words."""
+"""The states of runs in words for users."""
 
 
 def iso_time(milliseconds: int | None) -> str | None:
-    """Milliseconds since 1970 in ISO 8601, local time with its offset."""
+    """Milliseconds since 1970 as ISO 8601, in local time with its UTC offset."""
     return (
         None if milliseconds is None else datetime.fromtimestamp(milliseconds / MILLISECONDS).astimezone().isoformat()
     )
 
 
 def run_values(run: RunRecord) -> dict[str, Any]:
-    """A run as JSON; nodes that do no work of their own are not counted."""
+    """A run as JSON; the counts leave out nodes that do no work of their own."""
     counted = [node for node in run.nodes if node.node not in QUIET_NODES]
     return {
         "run": run.id,
@@ -52,16 +52,16 @@ def node_values(node: NodeRun) -> dict[str, Any]:
     }
 
 
-def artifact_values(made: MadeArtifact) -> dict[str, Any]:
+def artifact_values(entry: MadeArtifact) -> dict[str, Any]:
     """An artifact as JSON."""
-    record, place = made.artifact, made.place
+    record, place = entry.artifact, entry.place
     return {
         "id": record.id,
         "type": record.type,
         "uri": record.uri,
         "state": record.state,
         "created": iso_time(record.created),
-        "execution": made.execution,
+        "execution": entry.execution,
         "run": place.run if place else None,
         "node": place.node if place else None,
         "properties": record.properties,
@@ -82,20 +82,20 @@ def lineage_values(traced: Lineage) -> dict[str, Any]:
 
 
 def _step_values(step: Step) -> dict[str, Any]:
-    made = fingerprint_of(step.node_run)
+    fingerprint = fingerprint_of(step.node_run)
     return {
         "execution": step.node_run.id,
         "run": step.place.run,
         "node": step.place.node,
         "inputs": step.inputs,
         "outputs": step.outputs,
-        "code_digest": made.code_digest if made else None,
-        "packages": made.packages if made else {},
-        "files": made.files if made else {},
+        "code_digest": fingerprint.code_digest if fingerprint else None,
+        "packages": fingerprint.packages if fingerprint else {},
+        "files": fingerprint.files if fingerprint else {},
     }
 
 
 def fingerprint_of(node: NodeRun) -> Fingerprint | None:
-    """What a node run's result rests on besides its inputs; None where it has none, as a partial run's has."""
+    """The fingerprint of a node run; None if it has none, as in a partial run."""
     text = node.properties.get(PROPERTY)
     return Fingerprint.from_json(text) if text else None

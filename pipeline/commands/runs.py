@@ -39,7 +39,7 @@ def runs(recipe_name: str | None, limit: int, as_json: bool, environment_name: s
     """List the runs, newest first, and what is deployed."""
     store = lookup.open_store(Workplace.load(environment_name))
     page = store.runs(recipe_name, limit)
-    served = {(d.made.pipeline, d.version): d for d in store.deployed() if d.made}
+    served = {(d.pushed_by.pipeline, d.version): d for d in store.deployed() if d.pushed_by}
     if as_json:
         lookup.print_json(
             [run_values(run) | {"deployed": (run.pipeline, run.pushed_version) in served} for run in page]

@@ -1,4 +1,4 @@
-"""The metadata store's tests ask the same of an SQLite file and of PostgreSQL."""
+"""The metadata store's tests run on an SQLite file and on PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of artifacts, in folders and in stores of objects."""
+"""The files of artifacts, in local folders and in object stores."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Bucket:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def whole(self, uri: str) -> Path:
+    def folder(self, uri: str) -> Path:
         return self._folder / uri.rpartition("/")[2]
 
     def file(self, uri: str, name: str) -> Path:
-        return self.whole(uri) / name
+        return self.folder(uri) / name
 
     def sizes(self, uri: str) -> list[tuple[str, int]]:
         return [("saved_model.pb", 5)]
@@ -32,29 +32,29 @@ def artifact(uri: str, files: Files = LOCAL_FILES) -> ArtifactRecord:
     return ArtifactRecord(id=1, type="Model", uri=uri, state="LIVE", properties={}, created=0, files=files)
 
 
-def test_folders_are_what_they_are(tmp_path: Path) -> None:
-    made, files = artifact(str(tmp_path)), LOCAL_FILES
-    assert (made.path, made.file("a/b")) == (tmp_path, tmp_path / "a" / "b")
-    assert files.sizes(made.uri) is None
-    assert files.gone([made.uri, f"{tmp_path}/none"]) == {f"{tmp_path}/none"}
+def test_local_folders_are_read_in_place(tmp_path: Path) -> None:
+    record, files = artifact(str(tmp_path)), LOCAL_FILES
+    assert (record.path, record.file("a/b")) == (tmp_path, tmp_path / "a" / "b")
+    assert files.sizes(record.uri) is None
+    assert files.gone([record.uri, f"{tmp_path}/none"]) == {f"{tmp_path}/none"}
 
 
-def test_others_are_asked_for_where_they_lie(tmp_path: Path) -> None:
+def test_uris_are_read_through_the_store_of_their_scheme(tmp_path: Path) -> None:
     files = Files({"s3": Bucket(tmp_path)})
-    made = artifact("s3://models/1", files)
-    assert (made.path, made.file("saved_model.pb")) == (tmp_path / "1", tmp_path / "1" / "saved_model.pb")
-    assert files.sizes(made.uri) == [("saved_model.pb", 5)]
-    uris = [made.uri, "s3://models/2", str(tmp_path), f"{tmp_path}/none"]
+    record = artifact("s3://models/1", files)
+    assert (record.path, record.file("saved_model.pb")) == (tmp_path / "1", tmp_path / "1" / "saved_model.pb")
+    assert files.sizes(record.uri) == [("saved_model.pb", 5)]
+    uris = [record.uri, "s3://models/2", str(tmp_path), f"{tmp_path}/none"]
     assert files.gone(uris) == {"s3://models/2", f"{tmp_path}/none"}
 
 
-def test_what_nobody_holds_is_gone() -> None:
-    made, files = artifact("gs://models/1"), LOCAL_FILES
-    assert not made.path.exists()
-    assert files.sizes(made.uri) is None
-    assert files.gone([made.uri]) == {made.uri}
+def test_a_uri_of_an_unknown_scheme_counts_as_gone() -> None:
+    record, files = artifact("gs://models/1"), LOCAL_FILES
+    assert not record.path.exists()
+    assert files.sizes(record.uri) is None
+    assert files.gone([record.uri]) == {record.uri}
 
 
-def test_a_uri_is_no_path() -> None:
+def test_a_uri_is_not_a_path() -> None:
     assert is_uri("s3://models/1")
     assert not is_uri("/models/1")

@@ -50,7 +50,7 @@ def test_a_database_is_never_made_by_asking_for_it(
     assert "nowhere" not in postgres_server.run("SELECT datname FROM pg_database").split()
 
 
-def test_an_unreachable_host_is_told_in_the_systems_words(tmp_path: Path) -> None:
+def test_an_unreachable_host_is_reported_in_the_systems_words(tmp_path: Path) -> None:
     nobody = connection.postgresql("127.0.0.1", 1, "db", "me", "x")
     assert why_not(nobody) == "could not connect to server: Connection refused"
     nothing = connection.postgresql(str(tmp_path), 5432, "db", "me", "x")
@@ -66,8 +66,8 @@ def test_a_user_who_may_not_make_tables(postgres_server: postgres.Server, databa
     assert why_not(to(guest, "guest")).startswith("ERROR: permission denied for schema public")
 
 
-def test_no_part_of_a_password_is_told(database: PostgresqlSettings) -> None:
-    # Unquoted, libpq would take it for settings and name what it does not know.
+def test_no_part_of_a_password_is_shown(database: PostgresqlSettings) -> None:
+    # Unquoted, libpq would take it for settings and name those it does not know.
     assert "secret" not in why_not(to(database, "x host=secret 'secret\\ secret=1"))
 
 
@@ -97,11 +97,11 @@ def test_every_text_comes_back_as_it_went(database: PostgresqlSettings) -> None:
     for artifact, text in zip(artifacts, TEXTS, strict=True):
         artifact.custom_properties["text"].string_value = text
     ids = store.put_artifacts(artifacts)
-    found = Queries(to(database)).artifacts_by_id(ids)
-    assert [made.artifact.properties["text"] for made in found] == TEXTS
+    entries = Queries(to(database)).artifacts_by_id(ids)
+    assert [entry.artifact.properties["text"] for entry in entries] == TEXTS
     for number, text in zip(ids, TEXTS, strict=True):
-        assert [made.artifact.id for made in Queries(to(database)).artifacts_at(f"/{text}")] == [number]
-    # What was sent is left as it was.
+        assert [entry.artifact.id for entry in Queries(to(database)).artifacts_at(f"/{text}")] == [number]
+    # The artifacts that were sent are left unchanged.
     assert [artifact.uri for artifact in artifacts] == [f"/{text}" for text in TEXTS]
 
 
@@ -118,7 +118,7 @@ def test_backslashes_are_hidden_in_every_text_of_a_message() -> None:
     assert connection.hide_backslashes(plain) is plain
 
 
-def test_a_lost_connection_is_opened_anew(postgres_server: postgres.Server, database: PostgresqlSettings) -> None:
+def test_a_lost_connection_is_reopened(postgres_server: postgres.Server, database: PostgresqlSettings) -> None:
     writer, reader = connection.connect(to(database)), Queries(to(database))
     writer.put_artifact_type(mlmd_pb2.ArtifactType(name="Before"))
     postgres_server.end_connections()

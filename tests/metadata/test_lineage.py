@@ -30,41 +30,41 @@ def traced(
 ) -> lineage.Lineage:
     store = Workplace(places).open_store()
     assert store is not None
-    found = lineage.trace(store, artifact, direction, limit)
-    assert found is not None
-    return found
+    lineage_part = lineage.trace(store, artifact, direction, limit)
+    assert lineage_part is not None
+    return lineage_part
 
 
-def steps(found: lineage.Lineage) -> list[tuple[str | None, str]]:
-    return [(step.place.run, step.place.node) for step in found.steps.values()]
+def steps(part: lineage.Lineage) -> list[tuple[str | None, str]]:
+    return [(step.place.run, step.place.node) for step in part.steps.values()]
 
 
 def test_up_to_the_first_producers(places: Environment, chain: dict[str, int]) -> None:
-    found = traced(places, chain["pushed"])
-    assert steps(found) == [("one", "ExampleGen"), ("one", "Trainer"), ("one", "Pusher")]
-    assert set(found.artifacts) == {chain["pushed"], chain["model"], chain["examples"]}
-    [step] = found.steps_next_to(chain["pushed"])
+    part = traced(places, chain["pushed"])
+    assert steps(part) == [("one", "ExampleGen"), ("one", "Trainer"), ("one", "Pusher")]
+    assert set(part.artifacts) == {chain["pushed"], chain["model"], chain["examples"]}
+    [step] = part.steps_next_to(chain["pushed"])
     assert (step.inputs, step.outputs) == ({"model": (chain["model"],)}, {"pushed_model": (chain["pushed"],)})
-    assert found.whole
+    assert part.whole
 
 
 def test_down_to_everything_made_from_it(places: Environment, chain: dict[str, int]) -> None:
-    found = traced(places, chain["examples"], "down")
-    assert steps(found) == [("one", "Trainer"), ("one", "Pusher"), ("two", "Trainer")]
-    assert set(found.artifacts) == set(chain.values())
-    assert [step.place.run for step in found.steps_next_to(chain["examples"])] == ["one", "two"]
+    part = traced(places, chain["examples"], "down")
+    assert steps(part) == [("one", "Trainer"), ("one", "Pusher"), ("two", "Trainer")]
+    assert set(part.artifacts) == set(chain.values())
+    assert [step.place.run for step in part.steps_next_to(chain["examples"])] == ["one", "two"]
 
 
 def test_a_walk_that_gets_too_long_says_so(places: Environment, chain: dict[str, int]) -> None:
-    found = traced(places, chain["examples"], "down", limit=1)
-    assert not found.whole
-    assert set(found.artifacts) == {chain["examples"], chain["model"], chain["model2"]}
+    part = traced(places, chain["examples"], "down", limit=1)
+    assert not part.whole
+    assert set(part.artifacts) == {chain["examples"], chain["model"], chain["model2"]}
 
 
 def test_an_artifact_that_nothing_made_is_its_own_lineage(places: Environment, builder: StoreBuilder) -> None:
     alone = builder.artifact("Model")
-    found = traced(places, alone)
-    assert (set(found.artifacts), found.steps, found.steps_next_to(alone)) == ({alone}, {}, [])
+    part = traced(places, alone)
+    assert (set(part.artifacts), part.steps, part.steps_next_to(alone)) == ({alone}, {}, [])
 
 
 def test_no_lineage_of_what_is_not_there(places: Environment, builder: StoreBuilder) -> None:

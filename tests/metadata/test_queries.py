@@ -1,4 +1,4 @@
-"""Whole pages: runs, artifacts, what is deployed; equal to what ML Metadata's own API answers row by row."""
+"""Whole pages of runs and artifacts, and what is deployed; equal to what ML Metadata's own API returns row by row."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def test_artifacts_are_those_of_mlmd_with_their_first_producers(synthetic: Conne
         assert [(a.artifact.id, a.artifact.uri, a.artifact.type) for a in ours] == [
             (artifact.id, artifact.uri, type_name) for artifact in expected
         ]
-        for made in ours:
-            events = theirs.get_events_by_artifact_ids([made.artifact.id])
-            assert made.execution == min(e.execution_id for e in events if e.type == mlmd_pb2.Event.OUTPUT)
-            contexts = {c.type: c.name for c in theirs.get_contexts_by_execution(made.execution)}
-            assert made.place is not None
-            assert (f"taxi.{made.place.node}", made.place.run) == (contexts["node"], contexts["pipeline_run"])
+        for entry in ours:
+            events = theirs.get_events_by_artifact_ids([entry.artifact.id])
+            assert entry.execution == min(e.execution_id for e in events if e.type == mlmd_pb2.Event.OUTPUT)
+            contexts = {c.type: c.name for c in theirs.get_contexts_by_execution(entry.execution)}
+            assert entry.place is not None
+            assert (f"taxi.{entry.place.node}", entry.place.run) == (contexts["node"], contexts["pipeline_run"])
     assert len(opened(synthetic).artifacts("Schema", limit=100)) == 20
 
 
@@ -90,11 +90,11 @@ def test_pages_follow_each_other_without_a_gap(synthetic: Connection) -> None:
     assert [run.id for run in [*first, *second, *third]] == [f"taxi-{index:05}" for index in reversed(range(30))]
     artifacts = store.artifacts(limit=3)
     following = store.artifacts(limit=3, before=artifacts[-1].artifact.id)
-    numbers = [made.artifact.id for made in [*artifacts, *following]]
+    numbers = [entry.artifact.id for entry in [*artifacts, *following]]
     assert numbers == list(range(numbers[0], numbers[0] - 6, -1))
 
 
-def test_a_page_asks_no_query_for_each_row(synthetic: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_needs_no_query_per_row(synthetic: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     call = mlmd.MetadataStore._call_method
 
@@ -125,18 +125,18 @@ def test_the_state_of_a_run_comes_from_its_nodes(places: Environment, builder: S
         builder.run(run_id)
         for node, state in zip(("ExampleGen", "Trainer", "Pusher"), states, strict=False):
             builder.node(node, state)
-    found = {run.id: run for run in opened(places).runs()}
-    assert {run_id: run.state for run_id, run in found.items()} == {
+    by_id = {run.id: run for run in opened(places).runs()}
+    assert {run_id: run.state for run_id, run in by_id.items()} == {
         "empty": "NEW",
         "done": "COMPLETE",
         "failed": "FAILED",
         "stopped": "CANCELED",
         "running": "RUNNING",
     }
-    assert found["running"].ended is None
-    assert found["empty"].ended is None
-    assert found["done"].ended == max(node.updated for node in found["done"].nodes)
-    assert found["empty"].pipeline == "small"
+    assert by_id["running"].ended is None
+    assert by_id["empty"].ended is None
+    assert by_id["done"].ended == max(node.updated for node in by_id["done"].nodes)
+    assert by_id["empty"].pipeline == "small"
 
 
 def test_a_retried_node_counts_with_its_last_execution(places: Environment, builder: StoreBuilder) -> None:
@@ -166,8 +166,8 @@ def test_runs_of_a_pipeline_alone(places: Environment, builder: StoreBuilder) ->
 def test_deployed_is_the_highest_version_rollbacks_included(places: Environment, builder: StoreBuilder) -> None:
     def pushed(version: int, **more: str | int) -> int:
         destination = f"/serving/small/{version}"
-        known = {"pushed": 1, "pushed_destination": destination, "pushed_version": str(version)}
-        return builder.artifact("PushedModel", **known, **more)
+        properties = {"pushed": 1, "pushed_destination": destination, "pushed_version": str(version)}
+        return builder.artifact("PushedModel", **properties, **more)
 
     builder.run("one")
     builder.node("Pusher", outputs={"pushed_model": pushed(9, current_model_id=7)})
@@ -176,23 +176,23 @@ def test_deployed_is_the_highest_version_rollbacks_included(places: Environment,
     store = opened(places)
     [served] = store.deployed()
     assert (served.folder, served.version, served.model, served.restored) == ("/serving/small", "9", 7, None)
-    assert served.made == Place("small", "one", "Pusher")
+    assert served.pushed_by == Place("small", "one", "Pusher")
     builder.run("three")
     builder.node("Pusher", outputs={"pushed_model": pushed(10, current_model_id=8)})
     rolled_back = pushed(11, current_model_id=7, rolled_back_from=10, restored_version=9)
     builder.node("Rollback", outputs={"pushed_model": rolled_back})
     [served] = store.deployed()
     assert (served.version, served.pushed.id, served.model, served.restored) == ("11", rolled_back, 7, "9")
-    assert served.made is not None
-    assert served.made.node == "Rollback"
+    assert served.pushed_by is not None
+    assert served.pushed_by.node == "Rollback"
 
 
 def test_artifacts_by_where_they_lie(places: Environment, builder: StoreBuilder) -> None:
     odd = builder.artifact("Model", "/data/it's a \\ model")
     pushed = builder.artifact("PushedModel", "/data/pushed", pushed=1, pushed_destination="/serving/small/1")
     store = opened(places)
-    assert [made.artifact.id for made in store.artifacts_at("/data/it's a \\ model")] == [odd]
-    assert [made.artifact.id for made in store.artifacts_at("/serving/small/1")] == [pushed]
+    assert [entry.artifact.id for entry in store.artifacts_at("/data/it's a \\ model")] == [odd]
+    assert [entry.artifact.id for entry in store.artifacts_at("/serving/small/1")] == [pushed]
     assert store.artifacts_at("/elsewhere") == []
     assert store.artifact_types() == ["Model", "PushedModel"]
     assert store.artifacts_by_id([999]) == []

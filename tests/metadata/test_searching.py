@@ -1,4 +1,4 @@
-"""Runs by state: the same ones as of all runs those in that state, on an SQLite file and on PostgreSQL."""
+"""A search by state finds exactly the runs in that state, on an SQLite file and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ RUNS = (
     ("FAILED", "RUNNING"),
     ("COMPLETE", "COMPLETE", "CANCELED"),
 )
-"""States of the nodes of each run; in half of them they run anew where they failed or were stopped."""
+"""The nodes' states in each run; in half the runs, nodes that failed or were stopped run again."""
 
 COUNT = 36
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def varied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Connection:
-    """A store of runs of two pipelines, of all kinds."""
+    """A store with runs of two pipelines, of every kind."""
     folder = tmp_path_factory.mktemp("varied")
     if request.param == "sqlite":
         connection = connections.sqlite(folder / "metadata.sqlite")
@@ -48,7 +48,7 @@ def varied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     for number, states in zip(range(COUNT), cycle(RUNS), strict=False):
         builder = builders[number // 3 % 2]
         builder.run(f"run-{number:02}")
-        # Some runs are parts of the chain, without an ExampleGen.
+        # Some runs are partial, without an ExampleGen.
         for node, state in zip(NODES[number % 4 == 0 :], states, strict=False):
             builder.node(node, state)
             if state in {"FAILED", "CANCELED"} and number % 2:
@@ -62,8 +62,8 @@ def opened(connection: Connection) -> Queries:
     return store
 
 
-def found(store: Queries, kind: str | None, pipeline: str | None) -> list[RunRecord]:
-    """All pages, one after the other."""
+def all_pages(store: Queries, kind: str | None, pipeline: str | None) -> list[RunRecord]:
+    """The runs on all pages."""
     runs, before = searching.find_runs(store, kind, pipeline)
     while before is not None:
         page, before = searching.find_runs(store, kind, pipeline, before)
@@ -73,7 +73,7 @@ def found(store: Queries, kind: str | None, pipeline: str | None) -> list[RunRec
 
 @pytest.mark.parametrize("pipeline", [None, "small"])
 @pytest.mark.parametrize("kind", searching.KINDS)
-def test_they_are_those_of_all_runs_that_are_in_the_state(
+def test_a_search_finds_the_runs_in_the_state(
     varied: Connection, kind: str, pipeline: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(varied)
@@ -83,10 +83,10 @@ def test_they_are_those_of_all_runs_that_are_in_the_state(
     monkeypatch.setattr(searching, "PAGE", 2)
     monkeypatch.setattr(searching, "SEARCHED_AT_ONCE", 9)
     monkeypatch.setattr(searching, "MOST_SEARCHED", 18)
-    assert found(store, kind, pipeline) == expected
+    assert all_pages(store, kind, pipeline) == expected
 
 
-def test_where_many_are_read_and_few_fit_it_goes_on_at_the_next_page(
+def test_where_many_are_read_and_few_match_the_next_page_continues(
     varied: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "PAGE", 1)
@@ -94,17 +94,17 @@ def test_where_many_are_read_and_few_fit_it_goes_on_at_the_next_page(
     store = opened(varied)
     first, before = searching.find_runs(store, "done")
     assert (first, before) == (store.runs(limit=1), store.runs(limit=2)[-1].number)
-    assert found(store, "done", None) == [run for run in store.runs(limit=COUNT) if run.state == "COMPLETE"]
+    assert all_pages(store, "done", None) == [run for run in store.runs(limit=COUNT) if run.state == "COMPLETE"]
 
 
 def test_every_run_is_of_one_kind(varied: Connection) -> None:
     runs = opened(varied).runs(limit=COUNT)
     assert len(runs) == COUNT
     assert {run.state for run in runs} == set().union(*searching.KINDS.values())
-    assert found(opened(varied), None, None) == runs
+    assert all_pages(opened(varied), None, None) == runs
 
 
-def test_it_ends_after_so_many_runs_and_says_where_to_go_on(
+def test_a_search_stops_at_its_limit_and_says_where_to_continue(
     varied: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "SEARCHED_AT_ONCE", 3)
@@ -116,7 +116,7 @@ def test_it_ends_after_so_many_runs_and_says_where_to_go_on(
     assert [run.number for run in runs] == [r.number for r in store.runs(limit=6) if r.state == "FAILED"]
 
 
-def test_runs_that_cannot_fit_are_not_read(varied: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_cannot_match_are_not_read(varied: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = mlmd.MetadataStore(varied)
     failed = {
         context.name
@@ -124,13 +124,13 @@ def test_runs_that_cannot_fit_are_not_read(varied: Connection, monkeypatch: pyte
         for execution in theirs.get_executions_by_context(context.id)
         if execution.last_known_state == mlmd_pb2.Execution.FAILED
     }
-    whole, read = Queries.read, []
+    original, names = Queries.run_records, []
 
     def reading(self: Queries, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
-        read.extend(context.name for context in contexts)
-        return whole(self, contexts)
+        names.extend(context.name for context in contexts)
+        return original(self, contexts)
 
-    monkeypatch.setattr(Queries, "read", reading)
+    monkeypatch.setattr(Queries, "run_records", reading)
     searching.find_runs(opened(varied), "failed")
-    assert set(read) == failed
-    assert 2 < len(read) < COUNT / 2
+    assert set(names) == failed
+    assert 2 < len(names) < COUNT / 2

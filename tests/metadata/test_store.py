@@ -1,4 +1,4 @@
-"""Questions to the metadata store."""
+"""Queries of the metadata store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_there_is_no_store_before_the_first_run(tmp_path: Path) -> None:
     assert Store.open_sqlite(tmp_path / "empty.sqlite") is None
 
 
-def test_an_empty_store_answers_with_nothing(places: Environment, builder: StoreBuilder) -> None:
+def test_an_empty_store_returns_nothing(places: Environment, builder: StoreBuilder) -> None:
     store = opened(places)
     assert store.run_ids("small") == []
     assert store.run_ids("other") == []
@@ -48,13 +48,13 @@ def test_node_runs_are_those_of_the_run_by_node(places: Environment, builder: St
     builder.run("two")
     generated = builder.node("ExampleGen", "CACHED")
     trained = builder.node("Trainer", "RUNNING")
-    found = opened(places).node_runs("small", "two")
-    assert {node: (run.id, run.node, run.state) for node, run in found.items()} == {
+    node_runs = opened(places).node_runs("small", "two")
+    assert {node: (run.id, run.node, run.state) for node, run in node_runs.items()} == {
         "ExampleGen": (generated, "ExampleGen", "CACHED"),
         "Trainer": (trained, "Trainer", "RUNNING"),
     }
-    assert list(found) == ["ExampleGen", "Trainer"]
-    assert all(0 < run.started <= run.updated for run in found.values())
+    assert list(node_runs) == ["ExampleGen", "Trainer"]
+    assert all(0 < run.started <= run.updated for run in node_runs.values())
 
 
 def test_pipelines_whose_names_begin_alike_are_kept_apart(places: Environment, builder: StoreBuilder) -> None:
@@ -107,10 +107,10 @@ def test_inputs_and_outputs_by_name(places: Environment, builder: StoreBuilder) 
     model = builder.artifact("Model", "/data/model")
     trained = builder.node("Trainer", inputs={"examples": examples}, outputs={"model": model})
     store = opened(places)
-    [found] = store.inputs(trained)["examples"]
-    assert (found.id, found.type, found.uri, found.state) == (examples, "Examples", "/data/examples", "LIVE")
-    assert found.properties == {"span": 3, "split_names": '["train"]', "ratio": 0.5}
-    assert found.created > 0
+    [record] = store.inputs(trained)["examples"]
+    assert (record.id, record.type, record.uri, record.state) == (examples, "Examples", "/data/examples", "LIVE")
+    assert record.properties == {"span": 3, "split_names": '["train"]', "ratio": 0.5}
+    assert record.created > 0
     assert {name: [a.id for a in artifacts] for name, artifacts in store.outputs(trained).items()} == {"model": [model]}
 
 
@@ -122,7 +122,7 @@ def test_several_artifacts_of_one_name(places: Environment, builder: StoreBuilde
     assert [artifact.id for artifact in opened(places).inputs(merged)["examples"]] == [first, second]
 
 
-def test_the_producer_is_the_first_that_put_it_out(places: Environment, builder: StoreBuilder) -> None:
+def test_the_producer_is_the_first_execution_that_output_it(places: Environment, builder: StoreBuilder) -> None:
     model = builder.artifact("Model")
     builder.run("one")
     first = builder.node("Trainer", outputs={"model": model})

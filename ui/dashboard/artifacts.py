@@ -155,12 +155,12 @@ def _preview(preview: Preview) -> Parts:
 
 def _users(store: Queries, artifact: int) -> list[tuple[NodeRun, Place, str]]:
     """The node runs that took it, newest first, with the name of their input."""
-    takers = store.takers([artifact])
-    events = store.events_of(takers)
-    runs = store.node_runs_by_id(takers)
+    consumers = store.consumers([artifact])
+    events = store.events_of(consumers)
+    runs = store.node_runs_by_id(consumers)
     return [
         (*runs[execution], event.path.steps[0].key)
-        for execution in sorted(takers, reverse=True)
+        for execution in sorted(consumers, reverse=True)
         for event in events[execution]
         if event.artifact_id == artifact and event.type in INPUTS and execution in runs
     ]

@@ -95,8 +95,8 @@ def _served(ask: Ask, deployed: Deployment, pipelines: list[str]) -> Parts:
     origin: Inline = ""
     if deployed.restored:
         origin = f"A rollback to version {deployed.restored}"
-    elif deployed.made and deployed.made.run:
-        origin = line("Pushed by ", run_link(deployed.made.run))
+    elif deployed.pushed_by and deployed.pushed_by.run:
+        origin = line("Pushed by ", run_link(deployed.pushed_by.run))
     model = line(": ", _model_link(deployed.model)) if deployed.model else ""
     lineage = link("lineage", URLS.lineage(deployed.pushed.id))
     commands = [("Serve it", ask.site.command("serve", recipe)), ("Go back", ask.site.command("rollback", recipe))]
@@ -178,7 +178,7 @@ def _text(value: object) -> str | None:
 
 def _judged(store: Queries, models: list[int]) -> dict[int, tuple[dict[str, Any], bool | None]]:
     """By model: the Evaluator's values, and whether it blessed the model; of the newest evaluation of each."""
-    events = store.events_of(store.takers(models))
+    events = store.events_of(store.consumers(models))
     judging = {
         event.artifact_id: execution
         for execution in sorted(events)

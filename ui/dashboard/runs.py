@@ -36,7 +36,7 @@ def runs_page(store: Queries, ask: Ask) -> Page:
         raise BadRequestError(f"state is one of {', '.join(searching.KINDS)}; received {wanted!r}.")
     runs, older = searching.find_runs(store, wanted, recipe, before)
     deployed = store.deployed()
-    served = {(each.made.pipeline, each.version) for each in deployed if each.made}
+    served = {(each.pushed_by.pipeline, each.version) for each in deployed if each.pushed_by}
     metrics = _metrics(store, runs)
     rows = [
         (
@@ -111,8 +111,8 @@ def _card(deployed: Deployment) -> Inline:
     origin: Inline = ""
     if deployed.restored:
         origin = dim(f"a rollback to {deployed.restored}")
-    elif deployed.made and deployed.made.run:
-        origin = dim(line("pushed by ", run_link(deployed.made.run)))
+    elif deployed.pushed_by and deployed.pushed_by.run:
+        origin = dim(line("pushed by ", run_link(deployed.pushed_by.run)))
     model = line(link(f"Model {deployed.model}", URLS.artifact(deployed.model)), ", ") if deployed.model else ""
     lineage = link("its lineage", URLS.lineage(deployed.pushed.id))
     name = bold(f"{deployed.folder.rpartition('/')[2]}: version {deployed.version}")

@@ -61,7 +61,7 @@ class Mirror:
             ObjectStoreError: The store is away, refuses us, or has no such artifact.
             OSError: The cache cannot be written to.
         """
-        path = self.whole(uri)
+        path = self.folder(uri)
         if not self._is_foreign(uri) and not self._is_here(uri):
             raise ObjectStoreError(
                 f"{uri} is not in the object store (any more), and a node takes it.",
@@ -69,7 +69,7 @@ class Mirror:
             )
         return path
 
-    def whole(self, uri: str) -> Path:
+    def folder(self, uri: str) -> Path:
         """See `metadata.files.ObjectFiles`."""
         path = self.path_of(uri)
         tree = None if self._is_foreign(uri) or self._is_here(uri) else self._store.tree(_place(uri))

@@ -111,7 +111,7 @@ def test_a_file_alone_is_brought_alone(machine: Machine, object_server: ObjectSe
     assert not there.file(uri, "other.json").exists()
     assert there.file(uri, "../2/notes.json") == there.path_of(uri) / "../2/notes.json"
     assert not there.file(uri, "../2/notes.json").exists()
-    assert contents(there.whole(uri)) == MADE
+    assert contents(there.folder(uri)) == MADE
 
 
 def test_an_emptied_cache_is_filled_again(machine: Machine) -> None:
@@ -145,7 +145,7 @@ def test_an_input_that_was_deleted_is_an_error_and_a_page_shows_nothing_of_it(ma
         f"{uri} is not in the object store (any more), and a node takes it.\n"
         "Run the pipeline anew: the node that made it runs again."
     )
-    assert not here.whole(uri).exists()
+    assert not here.folder(uri).exists()
     assert not here.file(uri, "notes.json").exists()
     assert here.sizes(uri) is None
 
@@ -190,11 +190,11 @@ def test_who_reads_artifacts_gets_paths(
     folder = tmp_path / "there" / "s3" / uri.removeprefix("s3://")
     assert files.file(uri, "notes.json") == folder / "notes.json"
     assert contents(folder) == {"notes.json": b"{}"}
-    assert files.whole(uri) == folder
+    assert files.folder(uri) == folder
     assert contents(folder) == MADE
     assert files.sizes(uri) == [(name, len(MADE[name])) for name in sorted(MADE)]
     assert files.gone([uri, f"{uri}1", str(tmp_path), str(tmp_path / "none")]) == {f"{uri}1", str(tmp_path / "none")}
     # Folders are what they are, and so is what nobody said how to come by.
-    assert files.whole(str(tmp_path)) == tmp_path
+    assert files.folder(str(tmp_path)) == tmp_path
     assert files.sizes(str(tmp_path)) is None
-    assert not files.whole("gs://bucket/artifact").exists()
+    assert not files.folder("gs://bucket/artifact").exists()
