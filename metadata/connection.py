@@ -131,8 +131,7 @@ class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
             time.sleep(PAUSE_SECONDS)
 
     def _open(self, config: mlmd_pb2.ConnectionConfig, enable_upgrade_migration: bool) -> None:
-        """Opens the store; tries again if another process creates the tables at the same time, which makes one of the
-        two fail."""
+        """Opens the store; tries again if another process creates the tables at the same time, for one then fails."""
         for _ in range(INITIAL_TRIES - 1):
             try:
                 super().__init__(config, enable_upgrade_migration)

@@ -67,8 +67,7 @@ class ArtifactRecord:
         return self.files.folder(self.uri)
 
     def file(self, name: str) -> Path:
-        """The local path of one of its files, the only one downloaded; the path does not exist if there is no such
-        file.
+        """The local path of one of its files, which alone is downloaded; it does not exist if there is no such file.
 
         Raises:
             UnavailableError: The artifact's store cannot be reached.

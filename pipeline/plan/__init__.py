@@ -1,1 +1,1 @@
-"""What runs and where, as data: recipe and environment, the table of nodes, the DAG, fingerprints and preflight."""
+"""What runs and where, as data: recipes and environments, the table of nodes, the DAG, fingerprints, preflight."""

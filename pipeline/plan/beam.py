@@ -16,20 +16,20 @@ from pipeline.plan import project
 from pipeline.plan.beam_settings import BeamSettings, DataflowSettings, FlinkSettings, SparkSettings
 
 NO_PACKING = "--sdk_container_image=millrace"
-"""Names what workers run: else TFX packs itself into a source distribution for them, once a node."""
+"""Says what image workers run; otherwise TFX packs itself into a source distribution for them, once per node."""
 
 GIGABYTE = 1e9
 BASE_BYTES = 3e9
-"""What a node needs for any data: Python, TensorFlow, Beam."""
+"""Memory that a node needs whatever the data: Python, TensorFlow, Beam."""
 
 MEMORY_PER_BYTE = 20
-"""What the Beam work of a node needs in memory for each byte of raw data, about."""
+"""Roughly how many bytes of memory a node's Beam work needs per byte of raw data."""
 
 GZIP_RATIO = 6
-"""How many bytes of text a byte of gzip holds, about."""
+"""Roughly how many bytes of text one byte of gzip holds."""
 
 WORKERS_STAY_MILLISECONDS = 60_000
-"""How long a worker that has nothing to do waits for the next stage of its job."""
+"""How long an idle worker waits for the next stage of its job."""
 
 CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
 
@@ -37,38 +37,38 @@ CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
 def resolve_engine(
     settings: BeamSettings, inputs: InputFiles, memory: int | None = None
 ) -> tuple[BeamSettings, str | None]:
-    """Turns `auto` into an engine. The same machine and data give the same answer in each process of a run.
+    """Resolves `auto` to an engine. The same machine and data give the same result in every process of a run.
 
     Args:
-        settings: What the environment says.
+        settings: The environment's `beam` section.
         inputs: The raw data.
-        memory: Bytes of this machine; None asks it.
+        memory: Bytes of memory of this machine; None: look it up.
 
     Returns:
-        The settings with a runner other than `auto`, and why it is that one in one line; None where the environment
-        chose it.
+        The settings with a runner other than `auto`, and one line that says why it was chosen; None if the environment
+            chose it.
     """
     if settings.runner != "auto":
         return settings, None
-    there = machine_memory() if memory is None else memory
+    available = machine_memory() if memory is None else memory
     raw = _raw_bytes(inputs.files)
     needed = BASE_BYTES + MEMORY_PER_BYTE * raw
-    fits = needed <= there
+    fits = needed <= available
     engine = "direct" if fits else settings.engines[0]
     name = "in memory" if fits else {"flink": "on Flink", "spark": "on Spark", "dataflow": "on Dataflow"}[engine]
     why = (
         f"Data work runs {name}: {raw / GIGABYTE:.3g} GB of raw data need about {needed / GIGABYTE:.1f} GB, "
-        f"and this machine has {there / GIGABYTE:.1f} GB."
+        f"and this machine has {available / GIGABYTE:.1f} GB."
     )
     return settings.model_copy(update={"runner": engine}), why
 
 
 def pipeline_options(settings: BeamSettings) -> list[str]:
-    """The pipeline options that every node's Beam work runs with; its runner is not `auto`.
+    """The pipeline options for every node's Beam work; the runner must not be `auto`.
 
-    None at all means Beam's own default: the DirectRunner in memory, which on two cores beats `multi_processing` up to
-    at least 300,000 rows. Given any option, TFX packs itself into a source distribution for remote workers, once a
-    node, unless an option says where they have it from.
+    An empty list means Beam's own default: the DirectRunner in memory, which on two cores beats `multi_processing` up
+    to at least 300,000 rows. Given any option, TFX packs itself into a source distribution for remote workers, once per
+    node, unless an option says where they get it from.
     """
     if settings.runner == "flink" and settings.flink:
         return [*_flink_options(settings.flink), *settings.options]
@@ -88,15 +88,15 @@ def _job_server_options(settings: FlinkSettings | SparkSettings) -> list[str]:
         "--runner=PortableRunner",
         f"--job_endpoint={settings.job_endpoint}",
         f"--environment_type={settings.environment_type}",
-        # Our workers are this very machine's or run our image: there is nothing to install on them, and naming what
-        # they run keeps TFX from packing itself up. A list of installed packages, for each job's log, costs a second.
+        # Our workers are on this machine or run our image: there is nothing to install on them, and naming an image
+        # keeps TFX from packing itself up. Logging the installed packages for each job would cost a second.
         NO_PACKING,
         "--experiments=disable_logging_submission_environment",
     ]
     if settings.artifact_endpoint:
         options.append(f"--artifact_endpoint={settings.artifact_endpoint}")
     if settings.environment_config:
-        # A worker there is a process, which would be started anew, TensorFlow and all, for each stage.
+        # A worker there is a process that would otherwise be restarted, TensorFlow and all, for each stage.
         options += [
             f"--environment_config={settings.environment_config}",
             f"--environment_cache_millis={WORKERS_STAY_MILLISECONDS}",
@@ -105,8 +105,8 @@ def _job_server_options(settings: FlinkSettings | SparkSettings) -> list[str]:
 
 
 def _dataflow_options(settings: DataflowSettings) -> list[str]:
-    given = {name: value for name, value in settings.model_dump().items() if value is not None}
-    options = ["--runner=DataflowRunner", *(f"--{name}={value}" for name, value in given.items())]
+    options_given = {name: value for name, value in settings.model_dump().items() if value is not None}
+    options = ["--runner=DataflowRunner", *(f"--{name}={value}" for name, value in options_given.items())]
     if settings.sdk_container_image:
         return options
     if not (setup_file := _setup_file()):
@@ -119,13 +119,13 @@ def _dataflow_options(settings: DataflowSettings) -> list[str]:
 
 
 def _setup_file() -> list[str]:
-    """The option by which remote workers install the project's code, where the project can be installed."""
+    """The option that makes remote workers install the project's code, if the project can be installed."""
     path = project.root() / "setup.py"
     return [f"--setup_file={path}"] if path.exists() else []
 
 
 def machine_memory() -> int:
-    """The bytes of memory of this machine, or of the container that this runs in."""
+    """The memory of this machine, or of the container that this runs in, in bytes."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = CONTROL_GROUP.read_text(encoding="ascii").strip() if CONTROL_GROUP.exists() else "max"
     return physical if limit == "max" else min(physical, int(limit))
@@ -140,11 +140,11 @@ START_FLINK = "Start one on this machine with `make flink`, or correct beam.flin
 
 
 def reach_engine(settings: BeamSettings) -> str | None:
-    """Reaches for the engine; `settings` with `auto` are those of the engine that large data go to.
+    """Checks that the engine can be reached; for `auto`, the one that large data go to.
 
     Returns:
-        What it is in one line; None where the data work stays in memory, or is Dataflow's, which only the first job
-        reaches.
+        One line that describes it; None if the data work stays in memory or goes to Dataflow, which only the first job
+        can reach.
 
     Raises:
         EngineError: It cannot be reached now.
@@ -188,8 +188,8 @@ def _reach_job_server(settings: FlinkSettings | SparkSettings, name: str, fix: s
 
 def _flink_overview(master: str) -> dict[str, str]:
     try:
-        with urllib.request.urlopen(f"http://{master}/overview", timeout=REACH_SECONDS) as answer:
-            overview: dict[str, str] = json.load(answer)
+        with urllib.request.urlopen(f"http://{master}/overview", timeout=REACH_SECONDS) as response:
+            overview: dict[str, str] = json.load(response)
     except (urllib.error.URLError, OSError, ValueError) as error:
         raise EngineError(
             f"Flink's JobManager cannot be reached at {master}: {error}.", START_FLINK.format(setting="flink_master")

@@ -1,4 +1,4 @@
-"""The typed contents of an environment's `beam` section: which engine does the data work, and how it is reached."""
+"""The typed contents of an environment's `beam` section: which engine does the data work, and how to reach it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class JobServerSettings(Settings):
 
     Attributes:
         job_endpoint: The job server, `host:port`.
-        artifact_endpoint: Where it takes files, `host:port`; none where the job server itself says it.
-        environment_type: Where Beam's Python workers are: `LOOPBACK`, in the process of the node that started the job,
+        artifact_endpoint: Where it takes files, `host:port`; None if the job server announces it itself.
+        environment_type: Where Beam's Python workers run: `LOOPBACK`, in the process of the node that started the job,
             for a cluster on this machine; or `EXTERNAL`, in a worker pool beside each of the cluster's workers.
         environment_config: The worker pool as the cluster's workers reach it, `host:port`; for `EXTERNAL`.
     """
@@ -62,7 +62,7 @@ class FlinkSettings(JobServerSettings):
     """A Flink cluster.
 
     Attributes:
-        flink_master: The JobManager's REST, `host:port`; `millrace check` asks it for its free slots.
+        flink_master: The JobManager's REST API, `host:port`; `millrace check` asks it for its task slots.
         parallelism: How many workers share the rows; at most as many as the cluster has task slots.
     """
 
@@ -81,11 +81,11 @@ class DataflowSettings(Settings):
         project: The Google Cloud project.
         region: Such as `europe-west1`.
         temp_location: A folder of Cloud Storage for temporary files.
-        staging_location: A folder of Cloud Storage for our code; `temp_location` if none.
-        sdk_container_image: The image that the workers run, ours; without one they install our package at their start.
-        max_num_workers: At most so many workers; Dataflow decides if none.
-        machine_type: The workers' kind of machine; Dataflow decides if none.
-        service_account_email: As whom the workers act; the project's default account if none.
+        staging_location: A folder of Cloud Storage for our code; `temp_location` by default.
+        sdk_container_image: The image that the workers run, ours; without one they install our package when they start.
+        max_num_workers: How many workers at most; by default Dataflow decides.
+        machine_type: The workers' machine type; by default Dataflow decides.
+        service_account_email: The account that the workers run as; the project's default account by default.
     """
 
     project: str = Field(min_length=1)
@@ -103,8 +103,8 @@ class BeamSettings(Settings):
 
     Attributes:
         runner: `direct` runs in the node's own process (see docs/adr/0004-beam-in-memory.md); `flink`, `spark` and
-            `dataflow` where their section says; `auto` directly while the raw data fit into memory, else on the engine
-            whose section there is.
+            `dataflow` where their section says; `auto` directly while the raw data fit into memory, otherwise on the
+            engine that has a section.
         options: Further pipeline options, such as `--direct_num_workers=2`.
         flink: For `runner: flink`.
         spark: For `runner: spark`.
@@ -125,7 +125,7 @@ class BeamSettings(Settings):
 
     @property
     def engine_elsewhere(self) -> Engine | None:
-        """The engine that may do the work in processes of other machines, or None."""
+        """The engine that may do the work on other machines, or None."""
         possible = self.engines if self.runner == "auto" else [e for e in self.engines if e == self.runner]
         for engine in possible:
             cluster = {"flink": self.flink, "spark": self.spark}.get(engine)
@@ -135,11 +135,13 @@ class BeamSettings(Settings):
 
     @model_validator(mode="after")
     def _sections(self) -> Self:
-        given = " and ".join(self.engines) or "none"
+        sections = " and ".join(self.engines) or "none"
         if self.runner == "auto" and len(self.engines) != 1:
-            raise ValueError(f"received runner auto and the sections {given}, expected one of flink, spark, dataflow")
+            raise ValueError(
+                f"received runner auto and the sections {sections}, expected one of flink, spark, dataflow"
+            )
         if self.runner not in {"direct", "auto", *self.engines}:
             raise ValueError(
-                f"received runner {self.runner} and the sections {given}, expected a section {self.runner}"
+                f"received runner {self.runner} and the sections {sections}, expected a section {self.runner}"
             )
         return self

@@ -1,4 +1,4 @@
-"""What the source of a recipe's components.py says of its TFX components, read without running it or importing TFX."""
+"""What the source of a recipe's components.py says about its components, without running it or importing TFX."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from contracts.errors import SettingsError
 
 VALUE_TYPES = {"int": "Integer", "float": "Float", "str": "String", "bytes": "Bytes", "bool": "Boolean"}
-"""The artifact type that TFX keeps a plain value in; any other value is a `JsonValue`."""
+"""The artifact type in which TFX stores a plain value; any other value becomes a `JsonValue`."""
 
 DECORATOR = "component"
 
 
 @dataclass(frozen=True)
 class Interface:
-    """What a component takes and gives.
+    """A component's inputs, outputs and parameters.
 
     Attributes:
-        inputs: By input, the name of its artifact type; empty where the source does not say it.
-        outputs: By output, the name of its artifact type.
-        parameters: The names of what is given as plain values.
+        inputs: The artifact type's name by input; empty if the source does not say.
+        outputs: The artifact type's name by output.
+        parameters: The names of parameters, which are plain values.
         required: The inputs and parameters without a default.
         uses_beam: Whether Beam does its work.
     """
@@ -58,7 +58,7 @@ class ComponentSource:
 
     @property
     def names(self) -> list[str]:
-        """What may be a component: everything with a name at the module's top."""
+        """What may be a component: every name defined at module level."""
         bound = [*self._definitions, *self._imported()]
         for statement in self._tree.body:
             targets = statement.targets if isinstance(statement, ast.Assign) else []
@@ -66,10 +66,10 @@ class ComponentSource:
         return bound
 
     def interface(self, name: str) -> Interface | None:
-        """What the component of that name takes and gives; None where another module defines it.
+        """The interface of the component of that name; None if another module defines it.
 
         Raises:
-            SettingsError: What has the name is no component.
+            SettingsError: The name is not a component's.
         """
         definition = self._definitions.get(name)
         if isinstance(definition, ast.FunctionDef):
@@ -83,7 +83,7 @@ class ComponentSource:
 
     def _function(self, definition: ast.FunctionDef) -> Interface:
         where = f"{self._path}:{definition.lineno}: {definition.name}"
-        decorators = [one for one in definition.decorator_list if _last_name(one) == DECORATOR]
+        decorators = [decorator for decorator in definition.decorator_list if _last_name(decorator) == DECORATOR]
         if not decorators:
             raise SettingsError(f"{where} is a plain function.", "Make it a component: put TFX's @component above it.")
         if "annotations" in self._imported():
@@ -93,9 +93,9 @@ class ComponentSource:
                 f"Take that import out of {self._path.name}.",
             )
         interface = Interface(outputs=self._returned(definition.returns), uses_beam=_uses_beam(decorators[0]))
-        positional, given = definition.args.args, definition.args.defaults
+        positional, defaults = definition.args.args, definition.args.defaults
         for index, argument in enumerate(positional):
-            self._add(interface, argument, index >= len(positional) - len(given))
+            self._add(interface, argument, index >= len(positional) - len(defaults))
         for argument, default in zip(definition.args.kwonlyargs, definition.args.kw_defaults, strict=True):
             self._add(interface, argument, default is not None)
         return interface
@@ -112,7 +112,7 @@ class ComponentSource:
         if kind == "Parameter":
             interface.parameters.add(argument.arg)
         elif kind == "InputArtifact":
-            # Several artifacts of a type are a list of it.
+            # An input of several artifacts is annotated as a list of the type.
             single = inner.slice if isinstance(inner, ast.Subscript) else inner
             interface.inputs[argument.arg] = self._type_name(single)
         else:
@@ -123,13 +123,13 @@ class ComponentSource:
     def _returned(self, annotation: ast.expr | None) -> dict[str, str]:
         """The plain values that a function returns: an `OutputDict(name=type)`, or a TypedDict of the module."""
         if isinstance(annotation, ast.Call):
-            return {one.arg: _value_type(_without_none(one.value)) for one in annotation.keywords if one.arg}
+            return {entry.arg: _value_type(_without_none(entry.value)) for entry in annotation.keywords if entry.arg}
         definition = self._definitions.get(_last_name(annotation))
         fields = definition.body if isinstance(definition, ast.ClassDef) else []
         return {
-            one.target.id: _value_type(_without_none(one.annotation))
-            for one in fields
-            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+            entry.target.id: _value_type(_without_none(entry.annotation))
+            for entry in fields
+            if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name)
         }
 
     def _class(self, definition: ast.ClassDef) -> Interface | None:
@@ -141,23 +141,23 @@ class ComponentSource:
         inputs, outputs = self._channels(sections.get("INPUTS")), self._channels(sections.get("OUTPUTS"))
         parameters = set(_entries(sections.get("PARAMETERS")))
         init = next(
-            (one for one in definition.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None
+            (item for item in definition.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"), None
         )
         if inputs is None or outputs is None or init is None:
             return None
         arguments = [*init.args.args[1:], *init.args.kwonlyargs]
-        defaults = [*init.args.defaults, *(one for one in init.args.kw_defaults if one is not None)]
+        defaults = [*init.args.defaults, *(item for item in init.args.kw_defaults if item is not None)]
         return Interface(
-            {one.arg: inputs.get(one.arg, "") for one in arguments if one.arg not in parameters},
+            {argument.arg: inputs.get(argument.arg, "") for argument in arguments if argument.arg not in parameters},
             outputs,
-            {one.arg for one in arguments if one.arg not in inputs},
-            # As a rule what has a default comes last.
-            {one.arg for one in arguments[: len(arguments) - len(defaults)]},
+            {argument.arg for argument in arguments if argument.arg not in inputs},
+            # Arguments with a default normally come last.
+            {argument.arg for argument in arguments[: len(arguments) - len(defaults)]},
             "BeamExecutorSpec" in ast.dump(definition),
         )
 
     def _channels(self, section: ast.expr | None) -> dict[str, str] | None:
-        """The entries of a ComponentSpec's INPUTS or OUTPUTS; None where they are not written out."""
+        """The entries of a ComponentSpec's INPUTS or OUTPUTS; None if they are not a literal dictionary."""
         if section is None or not isinstance(section, ast.Dict):
             return None
         return {
@@ -167,22 +167,22 @@ class ComponentSource:
         }
 
     def _type_name(self, node: ast.expr | None) -> str:
-        """The name of an artifact type: what the class says, where it is one of this module, else its own name."""
+        """The name of an artifact type: its TYPE_NAME if this module defines the class, otherwise the class's name."""
         name = _last_name(node)
         definition = self._definitions.get(name)
-        said = _assigned(definition).get("TYPE_NAME") if isinstance(definition, ast.ClassDef) else None
-        return str(said.value) if isinstance(said, ast.Constant) else name
+        type_name = _assigned(definition).get("TYPE_NAME") if isinstance(definition, ast.ClassDef) else None
+        return str(type_name.value) if isinstance(type_name, ast.Constant) else name
 
 
 def _last_name(node: ast.AST | None) -> str:
-    """`c` of `a.b.c`, also where it is called."""
+    """`c` for `a.b.c` and for `a.b.c(…)`."""
     if isinstance(node, ast.Call):
         return _last_name(node.func)
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _without_none(node: ast.expr | None) -> ast.expr | None:
-    """`T` of `Optional[T]` and of `T | None`."""
+    """`T` for `Optional[T]` and for `T | None`."""
     if isinstance(node, ast.Subscript) and _last_name(node.value) == "Optional":
         return node.slice
     if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant):
@@ -196,7 +196,7 @@ def _value_type(node: ast.expr | None) -> str:
 
 def _uses_beam(decorator: ast.expr) -> bool:
     words = decorator.keywords if isinstance(decorator, ast.Call) else []
-    return any(one.arg == "use_beam" and getattr(one.value, "value", False) for one in words)
+    return any(word.arg == "use_beam" and getattr(word.value, "value", False) for word in words)
 
 
 def _assigned(definition: ast.ClassDef) -> dict[str, ast.expr]:

@@ -1,4 +1,4 @@
-"""The TFX pipeline of a recipe, made from the table of nodes."""
+"""Builds the TFX pipeline of a recipe from the table of nodes."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ def build(
     connection: Any,
     enable_cache: bool = True,
 ) -> tfx_pipeline.Pipeline:
-    """The TFX pipeline of a recipe.
+    """Builds the TFX pipeline of a recipe.
 
     Args:
         recipe: What to run.
         environment: Where to run it.
-        fingerprints: By node name; each becomes a part of its node's cache key.
-        span: The span of the input data that was resolved, if its path has one.
-        connection: How to reach the metadata store, an ML Metadata `ConnectionConfig`.
+        fingerprints: By node name; each becomes part of its node's cache key.
+        span: The resolved span of the input data, if its path has one.
+        connection: The metadata store's `ConnectionConfig`, as ML Metadata defines it.
         enable_cache: Whether nodes may take their results from earlier runs.
     """
-    made: dict[str, BaseNode] = {}
+    components: dict[str, BaseNode] = {}
     for name, node in nodes.table(recipe).items():
         fingerprint = fingerprints.get(name, Fingerprint())
         context = BuildContext(recipe, environment.state_root, environment.serving_root, span, fingerprint)
-        made[name] = _component(node, context, made)
+        components[name] = _component(node, context, components)
         if not node.looks_up:
-            made[name].exec_properties[PROPERTY] = fingerprint.to_json()
+            components[name].exec_properties[PROPERTY] = fingerprint.to_json()
     return tfx_pipeline.Pipeline(
         pipeline_name=recipe.name,
         pipeline_root=str(environment.pipeline_root / recipe.name),
-        components=list(made.values()),
+        components=list(components.values()),
         enable_cache=enable_cache,
         metadata_connection_config=connection,
         beam_pipeline_args=beam.pipeline_options(environment.beam),
     )
 
 
-def _component(node: Node, context: BuildContext, made: Mapping[str, BaseNode]) -> BaseNode:
+def _component(node: Node, context: BuildContext, components: Mapping[str, BaseNode]) -> BaseNode:
     channels = {}
     for parameter, source in node.inputs.items():
         producer, _, output = source.partition(".")
-        channels[parameter] = made[producer].outputs[output]
+        channels[parameter] = components[producer].outputs[output]
     component = _load(node.component)(**channels, **node.arguments(context)).with_id(node.name)
     for upstream in node.after:
-        component.add_upstream_node(made[upstream])
+        component.add_upstream_node(components[upstream])
     return component
 
 
@@ -68,5 +68,5 @@ def _load(path: str) -> Any:
 
 
 for _entry in TABLE:
-    # Now, while the worker imports TFX quickly, and not in `build`.
+    # Here and not in `build`, while the worker has lean imports of TFX switched on.
     _load(_entry.component)

@@ -1,4 +1,4 @@
-"""The typed contents of an environments/*.yaml: where a pipeline runs and where its things are kept."""
+"""The typed contents of an environments/*.yaml: where a pipeline runs and where its files are kept."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pipeline.plan.object_store_settings import URI, ObjectRoot, ObjectStoreSett
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 STATE_FOLDER = ".state"
-"""Of `log_root`, beside the runs' own folders, whose names begin with a letter or a digit."""
+"""In `log_root`, beside the runs' folders, whose names begin with a letter or a digit."""
 
 
 def _variable_name(value: Any) -> Any:
     if isinstance(value, str) and not VARIABLE.fullmatch(value):
-        # What was received may be a password.
+        # The value received may be a password.
         raise ValueError(
             "expected the name of an environment variable (letters, digits and _), received something else; "
             "the password itself has no place in a file"
@@ -54,14 +54,14 @@ Root = Annotated[Path, BeforeValidator(_root)]
 
 
 class ServerSettings(Settings):
-    """A database of a server.
+    """A database on a server.
 
     Attributes:
         host: Its name or address; for PostgreSQL also the folder of its Unix socket.
         port: Its TCP port.
         database: The database's name; it must exist.
-        user: Who connects.
-        password_env: The name of the environment variable that holds the password; none for a user without one.
+        user: The user to connect as.
+        password_env: The name of the environment variable that holds the password; None for a user without one.
     """
 
     host: str = Field(min_length=1)
@@ -84,7 +84,7 @@ class MysqlSettings(ServerSettings):
 
 
 class MetadataStoreSettings(Settings):
-    """The ML Metadata store: exactly one of these.
+    """The ML Metadata store; exactly one of these must be given.
 
     Attributes:
         sqlite: Path of an SQLite file.
@@ -98,25 +98,25 @@ class MetadataStoreSettings(Settings):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        given = [name for name in MetadataStoreSettings.model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
-            received = " and ".join(given) or "none"
+        names = [name for name in MetadataStoreSettings.model_fields if getattr(self, name) is not None]
+        if len(names) != 1:
+            received = " and ".join(names) or "none"
             raise ValueError(f"received {received}, expected exactly one of sqlite, postgresql and mysql")
         return self
 
 
 class Environment(Settings):
-    """Where a pipeline runs; all paths are absolute once loaded.
+    """Where a pipeline runs; once loaded, all paths are absolute.
 
     Attributes:
         metadata_store: Where runs are recorded.
-        pipeline_root: Holds the artifacts, a folder a pipeline, node, output and execution. Where they lie in an object
-            store, this is the folder of this machine in which they are worked with; see `object_root`.
-        serving_root: Holds the pushed models, a folder a model and version.
-        log_root: Holds the logs, a folder a run and a file a node.
+        pipeline_root: Holds the artifacts, with a folder for each pipeline, node, output and execution. If they are in
+            an object store, this is the local folder in which they are processed; see `object_root`.
+        serving_root: Holds the pushed models, with a folder for each model and version.
+        log_root: Holds the logs, with a folder for each run and a file for each node.
         beam: Where the data work runs.
-        object_store: How the object store of such a pipeline_root is reached.
-        kubeflow: The cluster that schedules it, where there is one.
+        object_store: How to reach the object store of the pipeline_root, if it is in one.
+        kubeflow: The cluster that schedules the pipeline, if there is one.
     """
 
     metadata_store: MetadataStoreSettings
@@ -144,18 +144,18 @@ class Environment(Settings):
             return environment
         store = environment.object_store or ObjectStoreSettings()
         _check_objects(root, store, environment.beam)
-        made = environment.model_copy(update={"object_store": store, "pipeline_root": store.cache / root.path})
-        made._object_root = root
-        return made
+        resolved = environment.model_copy(update={"object_store": store, "pipeline_root": store.cache / root.path})
+        resolved._object_root = root
+        return resolved
 
     @property
     def object_root(self) -> ObjectRoot | None:
-        """Where the artifacts lie in an object store; None where they lie in folders."""
+        """Where the artifacts are in an object store; None if they are in folders."""
         return self._object_root
 
     @property
     def state_root(self) -> Path:
-        """Holds what processes share besides artifacts: locks, checkpoints, digests of files that were read before."""
+        """Holds what processes share besides artifacts: locks, checkpoints, digests of files read earlier."""
         return self.pipeline_root if self.object_root is None else self.log_root / STATE_FOLDER
 
     @property
@@ -163,7 +163,7 @@ class Environment(Settings):
         """The SQLite file of the metadata store.
 
         Raises:
-            SettingsError: The metadata store is another one.
+            SettingsError: The metadata store is on a server.
         """
         if self.metadata_store.sqlite is None:
             raise SettingsError("the metadata store is a server's, not an SQLite file.")
@@ -182,7 +182,7 @@ def _check_objects(root: ObjectRoot, store: ObjectStoreSettings, beam: BeamSetti
 
 
 def load(name_or_path: str) -> Environment:
-    """Reads an environment by name (`local` is environments/local.yaml) or by the path of its file.
+    """Reads an environment by name (`local` is environments/local.yaml) or by its file's path.
 
     Raises:
         SettingsError: There is no such environment, or its settings are wrong.

@@ -1,8 +1,8 @@
 """What a node's result depends on besides its input artifacts: its settings, code, packages and outside files.
 
-The fingerprint becomes an execution property of the node, and so a part of TFX's cache key: a node runs again exactly
-when its input artifacts or its fingerprint changed. It is kept whole, not as one hash, so that `millrace why` can name
-what changed. Reading it imports neither TensorFlow nor Beam.
+The fingerprint becomes an execution property of the node, and so part of TFX's cache key: a node runs again exactly
+when its input artifacts or its fingerprint change. It is stored in full, not as a hash, so that `millrace why` can name
+what changed. Computing it imports neither TensorFlow nor Beam.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from pipeline.plan.table import Node
 
 __all__ = ["PROPERTY", "Fingerprint", "fingerprints"]
 
-CHAIN = tuple(Path(__file__).with_name(name) for name in ("table.py", "dag.py"))
-"""What makes a pipeline of the components."""
+TABLE_FILES = tuple(Path(__file__).with_name(name) for name in ("table.py", "dag.py"))
+"""The files that connect the components into a pipeline."""
 
 
 def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFiles) -> dict[str, Fingerprint]:
-    """The fingerprint of every node of a recipe's pipeline, by node name, in the order of the data flow."""
+    """The fingerprints of a recipe's nodes, by node name, in the order of the data flow."""
     memos = environment.state_root / recipe.name
     sources = SourceCode(memos / "source_digests.json")
     values = flattened(dict(recipe.settings)) | {
         "data.span": inputs.span,
         "serving_root": str(environment.serving_root),
     }
-    made = {
+    by_node = {
         name: Fingerprint(
             settings={key: value for key, value in values.items() if _is_below(key, node.settings)},
             code=_code(node, recipe, sources),
@@ -52,7 +52,7 @@ def fingerprints(recipe: Recipe, environment: Environment, inputs: files.InputFi
         if not node.looks_up
     }
     sources.save()
-    return made
+    return by_node
 
 
 def _is_below(key: str, settings: Sequence[str]) -> bool:
@@ -62,9 +62,9 @@ def _is_below(key: str, settings: Sequence[str]) -> bool:
 def _code(node: Node, recipe: Recipe, sources: SourceCode) -> dict[str, str]:
     module = node.component.partition(":")[0]
     own = sources.digests(module, *(name.format(recipe=recipe.name) for name in node.code))
-    if not node.answers_for_the_chain:
+    if not node.depends_on_table:
         return own
-    return own | {f"pipeline/plan/{path.name}": source_digest(path.read_text(encoding="utf-8")) for path in CHAIN}
+    return own | {f"pipeline/plan/{path.name}": source_digest(path.read_text(encoding="utf-8")) for path in TABLE_FILES}
 
 
 def _versions(node: Node, inputs: files.InputFiles) -> dict[str, str]:
@@ -83,7 +83,7 @@ def _input_digests(inputs: files.InputFiles, memo: Path) -> dict[str, str]:
     digests = content_digests(inputs.files, memo)
     if inputs.format != "images":
         return {project.relative_path(path): digest for path, digest in digests.items()}
-    # One for each folder: the metadata store is no place for a line about each of 50,000 images.
+    # One digest for each folder: the metadata store is no place for 50,000 lines, one for each image.
     folders: dict[Path, Any] = {}
     for path, digest in digests.items():
         lines = folders.setdefault(path.parent, hashlib.sha256())
@@ -97,7 +97,7 @@ def _version(distribution: str) -> str:
 
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings by dotted key, as plain data; an empty mapping stays one."""
+    """Settings by dotted key, as plain data; an empty mapping stays as it is."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value

@@ -1,4 +1,4 @@
-"""The settings under `kubeflow:` in an environment: which cluster, and how its tasks are made."""
+"""The settings under `kubeflow:` in an environment: which cluster, and how its tasks are set up."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MEMORY = re.compile(r"[0-9]+([EPTGMK]i?)?")
 HOST = re.compile(r"https?://[^\s/]+(/\S*)?")
 
 VERDICT_TASK, EXIT_TASK = RESERVED
-"""One runs only after a Pusher that pushed nothing because the model was not good enough; the other when all have
-ended, however they ended. Their settings may be given by these names, as a node's."""
+"""The first runs only if the Pusher pushed nothing because the model was not good enough; the second after all tasks
+have ended, however they ended. Like nodes, they can be given settings by these names."""
 
 TASKS = (*NODES, VERDICT_TASK, EXIT_TASK)
-"""What settings may be given for by name."""
+"""The tasks that can be given settings by name."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -48,12 +48,12 @@ Memory = Annotated[str, AfterValidator(_memory)]
 
 
 def cores(quantity: str) -> float:
-    """A quantity of CPU in cores."""
+    """A Kubernetes quantity of CPU, in cores."""
     return float(quantity[:-1]) / 1000 if quantity.endswith("m") else float(quantity)
 
 
 def size(quantity: str) -> int:
-    """A quantity of memory in bytes."""
+    """A Kubernetes quantity of memory, in bytes."""
     number, unit = re.fullmatch(r"([0-9]+)(.*)", quantity).groups()  # type: ignore[union-attr]
     if not unit:
         return int(number)
@@ -62,14 +62,14 @@ def size(quantity: str) -> int:
 
 
 class TolerationSettings(Settings):
-    """A taint that a task's pod may live with; the fields are Kubernetes' own.
+    """A taint that a task's pod tolerates; the fields are Kubernetes' own.
 
     Attributes:
-        key: The taint's key; every taint where it is not given, which only `Exists` allows.
+        key: The taint's key; None, which only `Exists` allows, means every taint.
         operator: Whether the taint must have `value`.
         value: The taint's value.
-        effect: Which of the taint's effects; all where it is not given.
-        toleration_seconds: How long the pod stays under a `NoExecute` taint; for ever where it is not given.
+        effect: Which of the taint's effects; None: all.
+        toleration_seconds: How long the pod stays under a `NoExecute` taint; None: forever.
     """
 
     key: str | None = None
@@ -95,7 +95,7 @@ class AcceleratorSettings(Settings):
     """What a task's pod gets besides CPU.
 
     Attributes:
-        type: Kubernetes' name of the resource.
+        type: Kubernetes' name for the resource.
         count: How many.
     """
 
@@ -104,13 +104,13 @@ class AcceleratorSettings(Settings):
 
 
 class RetrySettings(Settings):
-    """How often a task whose pod failed is tried again, and how long after.
+    """How often, and after how long, a task whose pod failed is retried.
 
     Attributes:
-        count: How many times; 0 for never.
-        backoff_seconds: The wait before the first.
-        backoff_factor: By which each further wait is longer.
-        backoff_max_seconds: After this time since the first failure there is no other attempt.
+        count: How many times; 0 means never.
+        backoff_seconds: The wait before the first retry.
+        backoff_factor: How many times longer each further wait is.
+        backoff_max_seconds: No retry begins later than this after the first failure.
     """
 
     count: int = Field(default=2, ge=0, le=10)
@@ -123,14 +123,14 @@ class TaskSettings(Settings):
     """What a task's pod may use and where it may run.
 
     Attributes:
-        cpu: Cores that the pod is promised.
-        cpu_limit: Cores that it may use at most; as many as are free where it is not given.
-        memory: Memory that it is promised, and may use at most.
-        accelerator: A GPU or the like.
+        cpu: Cores that the pod requests.
+        cpu_limit: Cores that it may use at most; None: as many as are free.
+        memory: Memory that it requests, and may use at most.
+        accelerator: A GPU or similar.
         node_selector: Labels that its machine must have.
         tolerations: Taints that its machine may have.
         retries: What happens when the pod fails.
-        time_limit_seconds: After this time the pod is ended, and has failed.
+        time_limit_seconds: After this time the pod is stopped and counts as failed.
     """
 
     cpu: Cpu = "1"
@@ -144,7 +144,7 @@ class TaskSettings(Settings):
 
 
 class SecretSettings(Settings):
-    """A Kubernetes Secret whose values the tasks find in environment variables.
+    """A Kubernetes Secret whose values the tasks get as environment variables.
 
     Attributes:
         name: The Secret's name.
@@ -160,7 +160,7 @@ class VolumeSettings(Settings):
 
     Attributes:
         claim: The claim's name.
-        path: Where the tasks find it.
+        path: Where the tasks mount it.
     """
 
     claim: Name
@@ -168,24 +168,24 @@ class VolumeSettings(Settings):
 
 
 class KubeflowSettings(Settings):
-    """Where the pipeline is scheduled, and how its tasks are made.
+    """Where the pipeline is scheduled, and how its tasks are set up.
 
     Attributes:
-        host: The address of Kubeflow Pipelines' API, which is that of its pages too.
-        ui: The address of its pages, where it is another one.
-        namespace: Where runs live and pods start.
-        token_env: The environment variable that holds a bearer token for the API; none where it asks for none.
-        ca_certificate: A file with the certificates that the API's TLS is checked against, where they are not public.
+        host: The address of Kubeflow Pipelines' API, and of its web pages too.
+        ui: The address of its web pages, if they have another.
+        namespace: The namespace of runs and pods.
+        token_env: The environment variable that holds a bearer token for the API; None if it needs none.
+        ca_certificate: A file with the certificates that the API's TLS is verified against, if they are not public.
         experiment: The experiment that runs are listed under.
         image: The image that runs every node, with a tag other than `latest`, or a digest: all tasks of a run must be
             the same code.
         image_pull_policy: When a machine fetches the image.
         image_pull_secrets: Secrets of the registry.
-        service_account: As whom the pods speak to Kubernetes.
+        service_account: The pods' service account in Kubernetes.
         secrets: Secrets that become environment variables.
-        volumes: Claims that are mounted.
-        defaults: What every task gets.
-        nodes: By node, what it gets instead; a field that is not given stays as in `defaults`.
+        volumes: Claims that every task mounts.
+        defaults: The settings of every task.
+        nodes: Settings by node that replace the defaults; fields not given stay as in `defaults`.
     """
 
     host: str
@@ -239,7 +239,7 @@ class KubeflowSettings(Settings):
         return self
 
     def task(self, name: str) -> TaskSettings:
-        """What a task gets: its own settings over the defaults."""
+        """A task's settings: its own on top of the defaults."""
         own = self.nodes.get(name, self.defaults)
         return self.defaults.model_copy(update={field: getattr(own, field) for field in own.model_fields_set})
 

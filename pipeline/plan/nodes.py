@@ -1,4 +1,4 @@
-"""The nodes of a recipe's pipeline, as the table of nodes says: their names, order and graph."""
+"""The nodes of a recipe's pipeline, derived from the table: their names, order and graph."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pipeline.plan.table import BASELINE_NODE, INFRA_NODE, PUSHER_NODE, TABLE, T
 __all__ = ["BASELINE_NODE", "INFRA_NODE", "PUSHER_NODE", "TFLITE_NODE", "TRAINER_NODE"]
 
 NODES = tuple(dict.fromkeys(node.name for node in TABLE))
-"""The names of all nodes of our own, in the order of the data flow."""
+"""The names of all of Millrace's nodes, in the order of the data flow."""
 
 BEAM_NODES = tuple(node.name for node in TABLE if node.uses_beam)
-"""Those whose work is Beam's, wherever the environment has it done."""
+"""Those whose work Beam does, on whatever engine."""
 
 
 def table(recipe: Recipe) -> dict[str, Node]:
-    """The nodes of a recipe's pipeline by name, its own among them, in the order of the data flow.
+    """The nodes of a recipe's pipeline by name, the recipe's own included, in the order of the data flow.
 
     Raises:
-        SettingsError: The recipe's own nodes are not what they should be.
+        SettingsError: The recipe's own nodes are wrong, or wait for each other.
     """
     present = {node.name: node for node in TABLE if node.when(recipe)}
     present |= {node.name: node for node in recipe_nodes.read_nodes(recipe, present)}
@@ -41,7 +41,7 @@ def table(recipe: Recipe) -> dict[str, Node]:
 
 
 def _ordered(nodes: dict[str, Node]) -> dict[str, Node]:
-    """The nodes, each after those that it needs: ours as they are in the table, a recipe's own as soon as they can."""
+    """Sorts nodes topologically: ours in the order of the table, a recipe's own as early as possible."""
     sorter = TopologicalSorter({name: node.upstream for name, node in nodes.items()})
     sorter.prepare()
     ranks: dict[str, tuple[int, int]] = {}
@@ -78,12 +78,12 @@ def names(recipe: Recipe) -> tuple[str, ...]:
 
 
 def graph(recipe: Recipe) -> dict[str, tuple[str, ...]]:
-    """The nodes that each node of a recipe's pipeline comes after, in the order of the data flow."""
+    """The upstream nodes of each node of a recipe's pipeline, in the order of the data flow."""
     return {name: node.upstream for name, node in table(recipe).items()}
 
 
 def taken_over(recipe: Recipe, from_node: str) -> list[str]:
-    """The nodes that a run from `from_node` on does not run and needs the results of, in the order of the data flow."""
+    """The nodes that a run from `from_node` on does not run, but whose results it needs, in data-flow order."""
     upstream = graph(recipe)
     running = {from_node}
     for node, before in upstream.items():
@@ -98,7 +98,7 @@ def taken_over(recipe: Recipe, from_node: str) -> list[str]:
 
 
 def check_present(recipe: Recipe, *nodes: str | None) -> None:
-    """Checks that a recipe's pipeline has these nodes; None stands for no node.
+    """Checks that a recipe's pipeline has these nodes; None is ignored.
 
     Raises:
         SettingsError: It lacks one.
@@ -111,7 +111,7 @@ def check_present(recipe: Recipe, *nodes: str | None) -> None:
 
 
 def check_order(from_node: str | None, to_node: str | None, order: Sequence[str] = NODES) -> None:
-    """Checks that a partial run has something to run; `order` is that of the pipeline's nodes.
+    """Checks that a partial run has something to run; `order` lists the pipeline's nodes.
 
     Raises:
         SettingsError: `from_node` comes after `to_node`.
@@ -121,7 +121,7 @@ def check_order(from_node: str | None, to_node: str | None, order: Sequence[str]
 
 
 def find(name: str, own: Iterable[str] = ()) -> str:
-    """The node of that name, in whatever case it is written: of ours, and of the recipe's `own`.
+    """Finds a node by its name, ignoring case, among ours and the recipe's `own`.
 
     Raises:
         SettingsError: There is none.

@@ -1,4 +1,4 @@
-"""The typed contents of an environment's `object_store` section, and what `s3://` and `gs://` roots are."""
+"""The typed contents of an environment's `object_store` section, and `s3://` and `gs://` roots."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DEFAULT_CACHE = Path("artifacts/objects")
 
 @dataclass(frozen=True)
 class ObjectRoot:
-    """A folder of a bucket.
+    """A folder in a bucket.
 
     Attributes:
         scheme: `s3` or `gs`.
         bucket: The bucket's name.
-        prefix: What the names of all objects in it begin with, without slashes at its ends; may be empty.
+        prefix: The prefix of all object names in it, without slashes at either end; may be empty.
     """
 
     scheme: str
@@ -34,10 +34,10 @@ class ObjectRoot:
 
     @classmethod
     def parse(cls, text: str) -> ObjectRoot:
-        """Reads such as `s3://bucket/prefix`.
+        """Parses a URI such as `s3://bucket/prefix`.
 
         Raises:
-            ValueError: It is none.
+            ValueError: It is not such a URI.
         """
         match = ROOT.fullmatch(text)
         prefix = (match[3] or "").strip("/") if match else ""
@@ -50,7 +50,7 @@ class ObjectRoot:
 
     @property
     def path(self) -> Path:
-        """Its place below the cache."""
+        """Its path below the cache."""
         return Path(self.scheme, self.bucket, self.prefix)
 
     def __str__(self) -> str:
@@ -62,10 +62,10 @@ def _endpoint(value: object) -> object:
     if not isinstance(value, str):
         return value
     parts = urlsplit(value)
-    whole = parts.scheme in {"http", "https"} and parts.hostname and parts.path in {"", "/"}
-    if not whole or parts.query or parts.fragment or parts.username or parts.password:
+    is_server = parts.scheme in {"http", "https"} and parts.hostname and parts.path in {"", "/"}
+    if not is_server or parts.query or parts.fragment or parts.username or parts.password:
         raise ValueError(
-            # What stands before an @ may be a secret.
+            # The part before an @ may be a secret.
             f"received {value.rpartition('@')[2]!r}, expected the URL of a server alone, such as http://minio:9000; "
             "keys have no place in a file"
         )
@@ -73,13 +73,13 @@ def _endpoint(value: object) -> object:
 
 
 class ObjectStoreSettings(Settings):
-    """How the object store of `pipeline_root` is reached; who we are comes from its own usual places, never from here.
+    """How to reach the object store of `pipeline_root`; credentials come from the SDK's usual places, never from here.
 
     Attributes:
         endpoint: The URL of a server that is not Amazon's or Google's, such as http://minio.minio:9000.
-        region: The bucket's region; the SDK's own default if none. Of `s3://` alone.
-        cache: The folder in which this machine, or this pod, works with the artifacts; it may be emptied while nothing
-            runs.
+        region: The bucket's region, for `s3://` only; the SDK's own default by default.
+        cache: The local folder in which this machine, or this pod, processes the artifacts; it may be emptied while
+            nothing runs.
     """
 
     endpoint: Annotated[str | None, BeforeValidator(_endpoint)] = None

@@ -1,4 +1,4 @@
-"""Preflight: what can be known to be wrong before Beam starts."""
+"""Preflight: finds what is wrong before Beam starts."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from pipeline.plan import project
 from pipeline.plan.recipe import Recipe
 
 USER_FUNCTIONS = {"features.py": ("preprocessing_fn",), "model.py": ("build_model", "compile_arguments")}
-"""The functions that the pipeline calls in a recipe's modules."""
+"""The functions in a recipe's modules that the pipeline calls."""
 
 UNUSED_STAGES = frozenset(
     {schema_pb2.PLANNED, schema_pb2.ALPHA, schema_pb2.DEBUG_ONLY, schema_pb2.DEPRECATED, schema_pb2.DISABLED}
 )
-"""The lifecycle stages in which TFDV asks nothing of a feature (schema_util.cc)."""
+"""The lifecycle stages in which TFDV does not validate a feature (schema_util.cc)."""
 
 
 def check(recipe: Recipe, inputs: files.InputFiles) -> None:
     """Checks a recipe's settings, data and code against each other.
 
     Raises:
-        SettingsError: A module or function is missing, or a setting names a column that is not there.
+        SettingsError: A module or function is missing, or a setting names a column that does not exist.
         AnomalyError: The data lack columns of the curated schema.
     """
     _check_user_code(recipe)
-    # Imports pyarrow, which what only needs the names of the files does without.
+    # Imported here because it imports pyarrow, which callers that only need the schema can do without.
     from components.example_gen import sources
 
     columns = sources.columns_of(inputs)
-    shown = ", ".join(str(path) for path in inputs.files[:1])
+    file_name = ", ".join(str(path) for path in inputs.files[:1])
     if recipe.curated_schema:
-        _check_schema_columns(recipe.curated_schema, columns, shown)
+        _check_schema_columns(recipe.curated_schema, columns, file_name)
     for position, keys in enumerate(recipe.settings.evaluator.slices):
         for key in keys:
-            _check_known(f"{recipe.path}: evaluator.slices.{position}", key, columns, shown)
+            _check_known(f"{recipe.path}: evaluator.slices.{position}", key, columns, file_name)
     if recipe.settings.data.split_by is not None:
-        _check_known(f"{recipe.path}: data.split_by", recipe.settings.data.split_by, columns, shown)
+        _check_known(f"{recipe.path}: data.split_by", recipe.settings.data.split_by, columns, file_name)
     for split in ("train", "eval"):
         if split not in recipe.settings.data.splits:
             raise SettingsError(
@@ -60,7 +60,7 @@ def _check_user_code(recipe: Recipe) -> None:
             tree = ast.parse(path.read_text(encoding="utf-8"))
         except SyntaxError as error:
             raise SettingsError(f"{path}:{error.lineno}: {error.msg}.", "Mend the syntax on that line.") from error
-        # Any assignment or import may bind the name, so only a module with neither is surely without it.
+        # Any assignment or import may bind the name, so it is certainly missing only if it occurs in neither.
         attributes = ("asname", "name", "id")
         names = {getattr(node, attribute, None) for node in ast.walk(tree) for attribute in attributes}
         for function in functions:
@@ -72,16 +72,16 @@ def read_schema(path: Path) -> schema_pb2.Schema:
     """Reads a schema.pbtxt.
 
     Raises:
-        SettingsError: It is no schema; with the line.
+        SettingsError: It is not a schema; the message names the line.
     """
     return parse_schema(path.read_text(encoding="utf-8"), path)
 
 
 def parse_schema(text: str, path: Path) -> schema_pb2.Schema:
-    """The schema that the text of a schema.pbtxt describes.
+    """Parses the text of a schema.pbtxt.
 
     Raises:
-        SettingsError: It is no schema; with the line.
+        SettingsError: It is not a schema; the message names the line.
     """
     try:
         return text_format.Parse(text, schema_pb2.Schema())
@@ -89,7 +89,7 @@ def parse_schema(text: str, path: Path) -> schema_pb2.Schema:
         raise SettingsError(f"{project.relative_path(path)}:{error.GetLine()}: not a schema: {error}.") from error
 
 
-def _check_schema_columns(path: Path, columns: list[str], shown: str) -> None:
+def _check_schema_columns(path: Path, columns: list[str], file_name: str) -> None:
     required = [
         feature.name
         for feature in read_schema(path).feature
@@ -99,12 +99,12 @@ def _check_schema_columns(path: Path, columns: list[str], shown: str) -> None:
     missing = [name for name in required if name not in columns]
     if missing:
         raise AnomalyError(
-            f"{shown} lacks columns that {project.relative_path(path)} requires: {', '.join(missing)}; "
+            f"{file_name} lacks columns that {project.relative_path(path)} requires: {', '.join(missing)}; "
             f"it has {', '.join(columns)}.",
             "Add them to the data, or make them optional in the schema.",
         )
 
 
-def _check_known(where: str, name: str, columns: list[str], shown: str) -> None:
+def _check_known(where: str, name: str, columns: list[str], file_name: str) -> None:
     if name not in columns:
-        raise SettingsError(f"{where}: {shown} has no column {name!r}. {did_you_mean(name, columns)}")
+        raise SettingsError(f"{where}: {file_name} has no column {name!r}. {did_you_mean(name, columns)}")

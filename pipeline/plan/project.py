@@ -1,6 +1,6 @@
-"""The user's project: a folder with `recipes/`, found from the current folder upwards, as git finds a repository.
+"""The user's project: a folder with `recipes/`, searched for from the current folder upwards, as git does.
 
-Millrace itself may be elsewhere: its packages are imported from where they are installed, the recipes from the project.
+Millrace may be elsewhere: its packages are imported from where they are installed, recipes from the project.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENGINE = Path(__file__).resolve().parents[2]
 """Holds Millrace's own packages: a clone, which is a project too, or the site-packages of an environment."""
 
 PACKAGES = ("components", "contracts", "flink", "metadata", "pipeline", "serving", "ui")
-"""Millrace's own, as they are imported."""
+"""The names of Millrace's own packages."""
 
 A_RECIPE = "recipes/*/recipe.yaml"
 
@@ -26,7 +26,7 @@ def find(start: Path) -> Path:
     """The nearest folder with a recipe, from `start` upwards.
 
     Raises:
-        SettingsError: There is none, or its modules would be imported in place of ours.
+        SettingsError: There is none, or its modules would shadow ours.
     """
     folder = next((folder for folder in (start, *start.parents) if any(folder.glob(A_RECIPE))), None)
     if folder is None:
@@ -45,7 +45,7 @@ def find(start: Path) -> Path:
 
 @cache
 def root() -> Path:
-    """The project's folder, the same for as long as this process goes on.
+    """The project's folder, found once per process.
 
     Raises:
         SettingsError: There is none.
@@ -54,9 +54,9 @@ def root() -> Path:
 
 
 def enter() -> None:
-    """Has Python find the project's recipes, here and in all processes that are started from here.
+    """Puts the project's recipes on Python's path, in this process and in those it starts.
 
-    Outside of a project there are none to find, and what needs one says so: see `root`.
+    Outside a project this does nothing; whatever needs a project then says so: see `root`.
     """
     with suppress(SettingsError):
         folder = str(root())
@@ -68,16 +68,16 @@ def enter() -> None:
 
 
 def relative_path(path: Path) -> str:
-    """A path as the project's people know it: relative where it is below the project's folder."""
+    """A path for display: relative to the project's folder if it is below it."""
     return str(path.relative_to(root())) if path.is_relative_to(root()) else str(path)
 
 
 def recipes_folder() -> Path:
-    """Holds a folder for each recipe."""
+    """The folder that holds a folder for each recipe."""
     return root() / "recipes"
 
 
 def environment_files() -> dict[str, Path]:
-    """The files of all environments by name: the project's, and those that come with Millrace."""
+    """The files of all environments by name: Millrace's own, and the project's, which take precedence."""
     folders = (ENGINE / "environments", root() / "environments")
     return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}

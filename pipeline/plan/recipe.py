@@ -1,4 +1,4 @@
-"""The typed contents of a recipe.yaml. A recipe is a folder under `recipes/`; it is found by its name."""
+"""The typed contents of a recipe.yaml. A recipe is a folder under `recipes/`, found by its name."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from pipeline.plan import project
 
 
 class GateSettings(Settings):
-    """What happens when the data do not look like their schema.
+    """What happens when the data do not match their schema.
 
     Attributes:
-        on_anomaly: `stop` ends the run before anything is trained; `warn` notes the anomalies and goes on.
+        on_anomaly: `stop` ends the run before anything is trained; `warn` records the anomalies and goes on.
     """
 
     on_anomaly: Literal["stop", "warn"] = "stop"
@@ -39,7 +39,8 @@ class TransformSettings(Settings):
     """How the features are made.
 
     Attributes:
-        params: Passed to `preprocessing_fn` as its `custom_config`, as they stand; needs no such argument where empty.
+        params: Passed unchanged to `preprocessing_fn` as its `custom_config`, an argument that it needs only if there
+            are any.
     """
 
     params: dict[str, Any] = Field(default_factory=dict)
@@ -49,8 +50,9 @@ class PusherSettings(Settings):
     """How models are pushed.
 
     Attributes:
-        keep_versions: How many pushed versions stay in the serving folder; the oldest are removed first. A version that
-            alone holds one of as many newest models stays too, so that rollbacks use up nothing.
+        keep_versions: How many pushed versions stay in the serving folder; the oldest are removed first. The only
+            version of one of the `keep_versions` newest models stays too, so that rollbacks, which push a model again,
+            do not push others out.
     """
 
     keep_versions: int = Field(default=5, ge=1)
@@ -60,14 +62,13 @@ class NodeSettings(Settings):
     """A node of the recipe's own; see docs/recipe-nodes.md.
 
     Attributes:
-        component: A TFX component in the recipe's components.py; called as the node is, unless it is given.
-        inputs: By the component's input, the output that it takes, such as `StatisticsGen.statistics`.
-        outputs: By output, the name of its artifact type; only where components.py does not define the component
-            itself.
-        after: Nodes that it waits for without taking anything from them.
-        before: Nodes that wait for it; where it fails, they do not run.
+        component: A TFX component in the recipe's components.py; by default the one with the node's name.
+        inputs: The output that each input takes, such as `StatisticsGen.statistics`.
+        outputs: The artifact type's name by output; only if components.py does not define the component itself.
+        after: Nodes that it waits for without using their outputs.
+        before: Nodes that wait for it; if it fails, they do not run.
         params: The component's parameters.
-        packages: Installed distributions that its result depends on; another version runs it again.
+        packages: Installed distributions that its result depends on; it runs again when a version changes.
     """
 
     component: str | None = None
@@ -80,7 +81,7 @@ class NodeSettings(Settings):
 
 
 class RecipeSettings(Settings):
-    """The whole of a recipe.yaml.
+    """The contents of a recipe.yaml.
 
     Attributes:
         description: One sentence: what is predicted, from what.
@@ -104,12 +105,12 @@ class RecipeSettings(Settings):
 
 @dataclass(frozen=True)
 class Recipe:
-    """One problem: its settings and where its code and schema are.
+    """One problem to solve: its settings, and where its code and schema are.
 
     Attributes:
         name: The folder's name; also the pipeline's and the served model's name.
         settings: The resolved settings, `--set` values included.
-        origins: Where each key of them was given.
+        origins: Where each key was given.
     """
 
     name: str
@@ -118,7 +119,7 @@ class Recipe:
 
     @property
     def project(self) -> Path:
-        """The project's folder, from which relative paths in recipe.yaml begin."""
+        """The project's folder, which paths in recipe.yaml are relative to."""
         return project.root()
 
     @property
@@ -146,7 +147,7 @@ class Recipe:
         return f"recipes.{self.name}.model"
 
     def find_inputs(self) -> files.InputFiles:
-        """The files that `data.path` names today, the newest span's where it has one.
+        """The files that match `data.path` now; those of the newest span if it has spans.
 
         Raises:
             MillraceError: There are none.
@@ -160,7 +161,7 @@ class Recipe:
 
     @property
     def curated_schema(self) -> Path | None:
-        """The reviewed schema, or None where the recipe has none yet and SchemaGen infers one."""
+        """The reviewed schema; None if the recipe has none yet, so that SchemaGen infers one."""
         return self.schema_path if self.schema_path.exists() else None
 
 
@@ -196,7 +197,7 @@ def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def own_nodes() -> set[str]:
-    """The names of all recipes' own nodes; a recipe.yaml that is wrong has none."""
+    """The names of all recipes' own nodes, skipping recipes whose settings are wrong."""
     own: set[str] = set()
     for name in names():
         with suppress(SettingsError):

@@ -1,6 +1,6 @@
-"""A recipe's own nodes, read from `nodes:` in its recipe.yaml and from its components.py, with every mistake named.
+"""Reads a recipe's own nodes from `nodes:` in its recipe.yaml and from its components.py, and names every mistake.
 
-They become entries of the same form as those of our own table, so that everything derived from it knows them too.
+They become entries of the same form as those of our own table, so everything derived from it includes them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ NODE_FIX = "docs/recipe-nodes.md shows a whole example."
 
 
 def read_nodes(recipe: Recipe, present: Mapping[str, Node]) -> list[Node]:
-    """The entries of a recipe's own nodes.
+    """Reads the recipe's own nodes as entries of the table.
 
     Args:
         recipe: The recipe.
-        present: The nodes of our own that its pipeline has.
+        present: Those of Millrace's nodes that its pipeline has.
 
     Raises:
         SettingsError: One message with a line for every mistake.
@@ -41,19 +41,19 @@ def read_nodes(recipe: Recipe, present: Mapping[str, Node]) -> list[Node]:
             "Write it; see docs/recipe-nodes.md.",
         )
     reader = _Reader(recipe, ComponentSource(path), present)
-    made = reader.nodes()
+    nodes = reader.nodes()
     if reader.mistakes:
         raise SettingsError("\n".join(reader.mistakes), NODE_FIX)
-    return made
+    return nodes
 
 
 class _Reader:
-    """Makes the entries and collects the mistakes.
+    """Builds the entries and collects the mistakes.
 
     Args:
         recipe: The recipe.
         source: Its components.py.
-        present: The nodes of our own that its pipeline has.
+        present: Those of Millrace's nodes that its pipeline has.
     """
 
     def __init__(self, recipe: Recipe, source: ComponentSource, present: Mapping[str, Node]) -> None:
@@ -64,7 +64,7 @@ class _Reader:
 
     def nodes(self) -> list[Node]:
         settings = self._recipe.settings.nodes
-        interfaces = {name: self._interface(name, one) for name, one in settings.items() if self._may_be_called(name)}
+        interfaces = {name: self._interface(name, node) for name, node in settings.items() if self._may_be_called(name)}
         for name, interface in interfaces.items():
             self._outputs[name] = interface.outputs if interface else settings[name].outputs
         return [self._node(name, settings[name], interface) for name, interface in interfaces.items()]
@@ -142,7 +142,7 @@ class _Reader:
         if not self._check_node(key_path, producer):
             return
         outputs = self._outputs[producer]
-        # None: its own mistake is named already.
+        # None: that node's own mistake has already been reported.
         if outputs is None:
             return
         if output not in outputs:

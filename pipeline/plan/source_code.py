@@ -1,4 +1,4 @@
-"""Which of the project's source files a module reaches by imports, and a digest of what each of them does."""
+"""The source files of the project that a module imports, directly or not, and a digest of what each of them does."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class SourceCode:
     """The project's source files, each read once.
 
     Args:
-        memo_path: Where what was read is remembered between runs: see `FileMemo`. None remembers nothing.
+        memo_path: Where digests are cached between runs, see `FileMemo`; None: not cached.
     """
 
     def __init__(self, memo_path: Path | None = None) -> None:
         here = Path(__file__).stat()
-        # Another Python may parse otherwise, and another version of this file read otherwise.
+        # Another Python may parse differently, and another version of this file may compute other digests.
         self._memo = FileMemo(memo_path, origin=f"{sys.version}|{here.st_size}|{here.st_mtime_ns}")
         self._read: dict[Path, tuple[str, list[str]]] = {}
         self._files: dict[str, list[Path]] = {}
 
     def digests(self, *modules: str) -> dict[str, str]:
-        """A digest for each source file that `modules` reach, by its path from the folder that its package is in.
+        """A digest for each source file that `modules` import, by its path relative to its package's folder.
 
         Raises:
             SettingsError: A file has a syntax error.
@@ -40,7 +40,7 @@ class SourceCode:
         return {str(_stable_path(path)): self._file(path)[0] for path in self.closure(modules)}
 
     def closure(self, modules: Iterable[str]) -> list[Path]:
-        """The project's source files that `modules` reach by import statements, themselves included, sorted."""
+        """The project's source files that `modules` import, directly or not, themselves included, sorted."""
         reached: set[Path] = set()
         waiting = [path for module in modules for path in self._files_of(module)]
         while waiting:
@@ -51,7 +51,7 @@ class SourceCode:
         return sorted(reached)
 
     def save(self) -> None:
-        """Remembers what was read."""
+        """Saves the digests for the next run."""
         self._memo.save()
 
     def _files_of(self, module: str) -> list[Path]:
@@ -67,12 +67,12 @@ class SourceCode:
 
 
 def source_digest(source: str) -> str:
-    """A digest of what Python source does: comments, layout and docstrings do not count."""
-    return _read(ast.parse(source))[0]
+    """A digest of what Python source does, without comments, layout and docstrings."""
+    return _digest_and_imports(ast.parse(source))[0]
 
 
 def _stable_path(path: Path) -> Path:
-    """A source file's path from the folder that its package is in, wherever that is: the project's, or Millrace's."""
+    """A source file's path relative to the folder that holds its package, the project's or Millrace's."""
     recipes = path.is_relative_to(project.recipes_folder())
     return path.relative_to(project.root() if recipes else project.ENGINE)
 
@@ -83,14 +83,14 @@ def _read_file(path: Path) -> tuple[str, list[str]]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except SyntaxError as error:
         raise SettingsError(f"{path}:{error.lineno}: {error.msg}.", "Mend the syntax on that line.") from error
-    digest, imports = _read(tree)
+    digest, imports = _digest_and_imports(tree)
     package = _stable_path(path).parent.as_posix().replace("/", ".")
     names = {name for statement in imports for name in _imported_names(statement, package)}
     return digest, sorted(name for name in names if name.partition(".")[0] in OUR_PACKAGES)
 
 
-def _read(tree: ast.Module) -> tuple[str, list[ast.Import | ast.ImportFrom]]:
-    """The digest of a module and its import statements; takes the docstrings out of `tree`."""
+def _digest_and_imports(tree: ast.Module) -> tuple[str, list[ast.Import | ast.ImportFrom]]:
+    """The digest of a module, and its import statements; removes the docstrings from `tree`."""
     imports: list[ast.Import | ast.ImportFrom] = []
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -101,7 +101,7 @@ def _read(tree: ast.Module) -> tuple[str, list[ast.Import | ast.ImportFrom]]:
 
 
 def _imported_names(statement: ast.Import | ast.ImportFrom, package: str) -> list[str]:
-    """The dotted names that a statement may import, modules or not; `package` is where it stands."""
+    """The dotted names that a statement in `package` may import, modules or not."""
     if isinstance(statement, ast.Import):
         return [alias.name for alias in statement.names]
     parents = package.split(".")
@@ -111,7 +111,7 @@ def _imported_names(statement: ast.Import | ast.ImportFrom, package: str) -> lis
 
 
 def _module_files(module: str) -> list[Path]:
-    """The file of a dotted module of ours and the `__init__.py` of each package above it; none for other modules."""
+    """The file of one of our modules and the `__init__.py` of each package above it; none for other modules."""
     parts = module.split(".")
     if parts[0] not in OUR_PACKAGES:
         return []

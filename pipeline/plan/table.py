@@ -1,6 +1,6 @@
-"""The table of nodes: what runs, on what, and what each result depends on. Reading it imports no TFX.
+"""The table of nodes: what runs, on which inputs, and what each result depends on. Importing it does not import TFX.
 
-A new node is one entry here and its component. The DAG (dag.py), the cache keys (fingerprint.py), `--from` and `--to`,
+A new node is one entry here and a component. The DAG (dag.py), the cache keys (fingerprint.py), `--from` and `--to`,
 the progress table, the report's graph and Kubeflow's tasks are derived from it (nodes.py). The entries of a recipe's
 own nodes are read from its recipe.yaml and components.py (recipe_nodes.py).
 """
@@ -23,21 +23,21 @@ TFLITE_NODE = "TFLite"
 TRAINER_NODE = "Trainer"
 
 RESERVED = ("NotGoodEnough", "CloseRun")
-"""Tasks that a scheduler has besides nodes, and names them as."""
+"""The names of the tasks that a scheduler runs besides nodes."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What a component's arguments are made from.
+    """What a component's arguments are derived from.
 
     Attributes:
         recipe: What runs.
-        state_root: The environment's folder for what processes share besides artifacts.
+        state_root: The environment's folder for state that processes share besides artifacts.
         serving_root: The environment's folder for pushed models.
         span: The resolved span of the input data; None where its path has none.
-        fingerprint: The node's; empty for a node without one.
+        fingerprint: The node's fingerprint; empty for a node without one.
     """
 
     recipe: Recipe
@@ -61,25 +61,26 @@ class Node:
 
     Attributes:
         name: Its id.
-        component: `module:name` of what makes its TFX component, called with a channel an input and the arguments.
-        inputs: By the component's parameter, `Node.output`. The input of a node that is absent is left out.
-        outputs: By output, the name of the artifact type.
-        after: Nodes that it waits for without taking anything from them.
+        component: `module:name` of the callable that makes its TFX component from a channel for each input and the
+            arguments.
+        inputs: `Node.output` by the component's parameter. Inputs from absent nodes are left out.
+        outputs: The artifact type's name by output.
+        after: Nodes that it waits for without using their outputs.
         before: Nodes that wait for it.
         arguments: The component's other arguments.
-        settings: What its result depends on: keys of recipe.yaml and what is below them, and `serving_root`.
+        settings: What its result depends on: keys of recipe.yaml with everything below them, and `serving_root`.
         code: Modules that it depends on besides the component's; `{recipe}` stands for the recipe's name.
         packages: Distributions whose version it depends on.
-        image_packages: Further ones where the raw data are images.
-        files: What lies outside the project and makes its result: the raw data, or the curated schema.
-        answers_for_the_chain: Whether it also depends on this very table. Components know nothing of the chain that
-            they are in; one that costs nothing to run again answers for it.
+        image_packages: Further ones if the raw data are images.
+        files: Data from outside the project that it reads: the raw data, or the curated schema.
+        depends_on_table: Whether it also depends on this table. Components know nothing of the pipeline they are in, so
+            one node that is cheap to run again stands in for all of them.
         uses_beam: Whether Beam does its work, on whatever engine the environment names.
-        uncached: Why it runs in every run; empty for a node that is taken from the cache.
-        looks_up: Whether it finds artifacts and does no work of its own; such a node has no fingerprint.
+        uncached: Why it runs in every run; empty for a node that can be cached.
+        looks_up: Whether it only looks up artifacts and does no work of its own; such a node has no fingerprint.
         when: Whether a recipe's pipeline has it.
-        absence: Why it has not, and what to do; for a node that users may miss.
-        own: Whether the recipe brought it.
+        absence: Why a pipeline lacks it, and what to do; for a node that users may look for.
+        own: Whether it is one of the recipe's own.
     """
 
     name: str
@@ -94,7 +95,7 @@ class Node:
     packages: tuple[str, ...] = ()
     image_packages: tuple[str, ...] = ()
     files: Literal["", "data", "schema"] = ""
-    answers_for_the_chain: bool = False
+    depends_on_table: bool = False
     uses_beam: bool = False
     uncached: str = ""
     looks_up: bool = False
@@ -104,12 +105,12 @@ class Node:
 
     @property
     def upstream(self) -> tuple[str, ...]:
-        """The nodes that it comes after."""
+        """The nodes that run before it."""
         sources = (source.partition(".")[0] for source in self.inputs.values())
         return tuple(dict.fromkeys((*sources, *self.after)))
 
     def among(self, present: Mapping[str, Node]) -> Node:
-        """This node in a pipeline: without what it takes from absent nodes, and after those that come before it."""
+        """This node in a pipeline: without inputs from absent nodes, and after the nodes that name it in `before`."""
         inputs = {name: source for name, source in self.inputs.items() if source.partition(".")[0] in present}
         waits = (*self.after, *(node.name for node in present.values() if self.name in node.before))
         return replace(self, inputs=inputs, after=tuple(name for name in waits if name in present))
@@ -117,7 +118,7 @@ class Node:
 
 def _trainer_arguments(context: BuildContext) -> dict[str, Any]:
     recipe, settings = context.recipe, context.recipe.settings
-    # An interrupted training goes on only with the code and the settings that it began with.
+    # Interrupted training resumes only with the code and the settings that it began with.
     checkpoints = context.state_root / recipe.name / "checkpoints" / context.fingerprint.digest
     config = {
         "model_module": recipe.model_module,
@@ -129,7 +130,7 @@ def _trainer_arguments(context: BuildContext) -> dict[str, Any]:
 
 
 def _pusher_arguments(context: BuildContext) -> dict[str, Any]:
-    # Imports TFX, which whoever asks for arguments has imported.
+    # This imports TFX, which every caller has imported already.
     from components.pusher.component import RUN_ID
 
     return {
@@ -199,7 +200,7 @@ TABLE: tuple[Node, ...] = (
         outputs={"verdict": "GateVerdict"},
         arguments=lambda context: {"on_anomaly": context.recipe.settings.gate.on_anomaly},
         settings=("gate",),
-        answers_for_the_chain=True,
+        depends_on_table=True,
     ),
     Node(
         "Transform",
@@ -248,7 +249,7 @@ TABLE: tuple[Node, ...] = (
             "settings": context.recipe.settings.evaluator,
             "sampled_rows": context.recipe.settings.infra_validator.requests,
         },
-        # It keeps predictions for as many rows as the InfraValidator asks.
+        # It keeps predictions for as many rows as the InfraValidator sends.
         settings=("evaluator", "label", "infra_validator"),
         packages=("tensorflow", "tensorflow-model-analysis"),
         uses_beam=True,
@@ -296,9 +297,9 @@ TABLE: tuple[Node, ...] = (
         },
         outputs={"pushed_model": "PushedModel"},
         arguments=_pusher_arguments,
-        # A recipe that asks no longer for a TF Lite model has one node less, and must be pushed again for it.
+        # A recipe that no longer wants a TF Lite model has one node fewer and must be pushed again.
         settings=("pusher", "serving_root", "tflite.quantization"),
         uncached="what it has to do depends on what is served already",
     ),
 )
-"""All nodes of our own, in the order of the data flow; of several entries of a name a recipe's pipeline has one."""
+"""All of Millrace's nodes, in the order of the data flow; of entries with the same name a pipeline has only one."""

@@ -1,4 +1,4 @@
-"""Why a node ran or was cached: one sentence that names the input, setting or file that changed."""
+"""Why a node ran or was cached: one sentence naming the input, setting or file that changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNCACHED = {node.name: node.uncached for node in TABLE if node.uncached}
 
 
 def explain(store: Store, pipeline: str, node: str, execution: int | None = None) -> str:
-    """One sentence about a run of a node: the latest, or that of an execution id.
+    """Explains a run of a node in one sentence: its latest run, or that of an execution id.
 
     Raises:
         MillraceError: The node has never run.
@@ -48,7 +48,7 @@ def explain(store: Store, pipeline: str, node: str, execution: int | None = None
 
 
 def _taken_over(record: NodeRun) -> bool:
-    """Whether a partial run used the node's earlier result; such a record holds neither inputs nor a fingerprint."""
+    """Whether a partial run used the node's earlier result; such a record has neither inputs nor a fingerprint."""
     return record.state == "CACHED" and PROPERTY not in record.properties
 
 

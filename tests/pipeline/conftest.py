@@ -1,4 +1,4 @@
-"""Fixtures of tests that run a pipeline without TFX."""
+"""Fixtures for tests that run a pipeline without TFX."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run_small(small: Recipe, places: Environment) -> RunSmall:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the runs for which a worker would have been started; none is."""
+    """The ids of the runs for which a worker would have been started; none is started."""
     seen: list[str] = []
 
     def start(context: RunContext, _view: progress.View) -> local.Run:
@@ -66,7 +66,7 @@ def env(places: Environment, tmp_path: Path) -> str:
 
 @pytest.fixture
 def millrace(project: Path, places: Environment, monkeypatch: pytest.MonkeyPatch) -> Millrace:
-    """Calls the command line in `project`, with an environment file whose paths lie in the test's folder."""
+    """Calls the command line in `project`, with an environment file whose paths are in the test's folder."""
     environment = places.model_dump(mode="json")
     (project / "environments" / "local.yaml").write_text(yaml.safe_dump(environment))
 

@@ -1,4 +1,4 @@
-"""What the commands that inspect say."""
+"""Runs the commands that inspect, and returns their output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from click.testing import CliRunner
 from pipeline import cli
 
 
-def said(env: str, *words: str, code: int = 0) -> str:
-    """What a command prints; it ends with `code`."""
+def printed(env: str, *words: str, code: int = 0) -> str:
+    """A command's output; it must exit with `code`."""
     result = CliRunner().invoke(cli.main, [*words, "--env", env])
     assert result.exit_code == code, result.output
     return result.output
 
 
 def values(env: str, *words: str) -> Any:
-    """What it prints with `--json`."""
-    return json.loads(said(env, *words, "--json"))
+    """A command's `--json` output, parsed."""
+    return json.loads(printed(env, *words, "--json"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import ml_metadata as mlmd
 import pytest
-from inspect_scene import said, values
+from inspect_scene import printed, values
 from store_builder import StoreBuilder
 
 from metadata.queries import Queries
@@ -73,7 +73,7 @@ def test_runs_newest_first_with_what_became_of_their_nodes(env: str, store: dict
     assert (oldest["run"], oldest["ran"], oldest["deployed"]) == ("small-1", 4, False)
     assert newest["started"] <= newest["ended"]
     assert [run["run"] for run in values(env, "runs", "--limit", "1")] == ["small-2"]
-    lines = said(env, "runs").splitlines()
+    lines = printed(env, "runs").splitlines()
     assert lines[2].split()[0] == "small-2"
     assert lines[2].split()[-1] == "deployed"
     assert "deployed" not in lines[3]
@@ -89,7 +89,7 @@ def test_status_of_the_latest_run_and_of_another(env: str, store: dict[str, int]
         ("Evaluator", "done"),
         ("Pusher", "done"),
     ]
-    assert said(env, "status", "small-1").splitlines()[0].strip() == "small-1: done"
+    assert printed(env, "status", "small-1").splitlines()[0].strip() == "small-1: done"
 
 
 def test_artifacts_by_type(env: str, store: dict[str, int]) -> None:
@@ -98,7 +98,7 @@ def test_artifacts_by_type(env: str, store: dict[str, int]) -> None:
     assert (newest["run"], newest["node"], newest["uri"]) == ("small-2", "ExampleGen", "/examples/2")
     assert newest["properties"] == {"num_rows": 20, "span": 0}
     assert len(values(env, "artifacts")) == 9
-    assert "no artifacts of type 'modle'. Did you mean Model?" in said(env, "artifacts", "modle", code=1)
+    assert "no artifacts of type 'modle'. Did you mean Model?" in printed(env, "artifacts", "modle", code=1)
 
 
 def test_lineage_goes_up_to_raw_files_code_and_packages(env: str, store: dict[str, int]) -> None:
@@ -109,7 +109,7 @@ def test_lineage_goes_up_to_raw_files_code_and_packages(env: str, store: dict[st
     assert steps["ExampleGen"]["packages"] == {"pyarrow": "10.0.1"}
     assert len(steps["Trainer"]["code_digest"]) == 16
     assert steps["Pusher"]["code_digest"] is None
-    lines = [line.strip(" │├└─") for line in said(env, "lineage", "/serving/small/7").splitlines()]
+    lines = [line.strip(" │├└─") for line in printed(env, "lineage", "/serving/small/7").splitlines()]
     assert lines[0] == f"PushedModel {store['pushed']}  /pushed"
     assert lines[1] == "Pusher of small-2"
     assert lines[-2:] == ["pyarrow 10.0.1", "file data.csv  digest2"]
@@ -118,7 +118,7 @@ def test_lineage_goes_up_to_raw_files_code_and_packages(env: str, store: dict[st
 def test_lineage_down(env: str, store: dict[str, int]) -> None:
     traced = values(env, "lineage", str(store["examples1"]), "--down")
     assert [step["node"] for step in traced["steps"]] == ["Trainer", "Evaluator"]
-    assert "evaluation: ModelEvaluation" in said(env, "lineage", str(store["examples1"]), "--down")
+    assert "evaluation: ModelEvaluation" in printed(env, "lineage", str(store["examples1"]), "--down")
 
 
 def test_diff_names_what_changed(env: str, store: dict[str, int]) -> None:
@@ -132,10 +132,10 @@ def test_diff_names_what_changed(env: str, store: dict[str, int]) -> None:
     ]
     assert changed["schema"][-2:] == ["-version: 1", "+version: 2"]
     assert changed["metrics"] == [{"name": "AUC", "before": 0.9, "after": 0.95}]
-    output = said(env, "diff", "small-1", "small-2")
+    output = printed(env, "diff", "small-1", "small-2")
     assert "+version: 2" in output.splitlines()
     assert ["trainer.rate", "0.1", "0.2"] in [line.split() for line in output.splitlines()]
-    assert said(env, "diff", "small-1", "small-1") == "Nothing differs between small-1 and small-1.\n"
+    assert printed(env, "diff", "small-1", "small-1") == "Nothing differs between small-1 and small-1.\n"
 
 
 def test_a_node_that_was_taken_over_has_the_settings_of_where_it_ran(
@@ -148,9 +148,9 @@ def test_a_node_that_was_taken_over_has_the_settings_of_where_it_ran(
 
 
 def test_unknown_ids_name_the_nearest_right_one(env: str, store: dict[str, int]) -> None:
-    assert "no run 'smal-2'. Did you mean small-2?" in said(env, "status", "smal-2", code=1)
-    assert "no run 'zzz'. The latest is small-2." in said(env, "diff", "zzz", "small-1", code=1)
-    assert f"no artifact '999': expected an id or an artifact's folder. The newest is {store['pushed']}." in said(
+    assert "no run 'smal-2'. Did you mean small-2?" in printed(env, "status", "smal-2", code=1)
+    assert "no run 'zzz'. The latest is small-2." in printed(env, "diff", "zzz", "small-1", code=1)
+    assert f"no artifact '999': expected an id or an artifact's folder. The newest is {store['pushed']}." in printed(
         env, "lineage", "999", code=1
     )
 
@@ -164,7 +164,7 @@ def test_diff_writes_a_page_of_both_runs(
     monkeypatch.chdir(tmp_path)
     path = Path("both.html") if named else Path("diff-small-1-small-2.html")
     words = ["--html", str(path)] if named else ["--html"]
-    assert said(env, "diff", "small-1", "small-2", *words) == f"Written    {path}\n"
+    assert printed(env, "diff", "small-1", "small-2", *words) == f"Written    {path}\n"
     page = path.read_text()
     assert "trainer.rate" in page
     assert "digest2" in page
@@ -173,13 +173,13 @@ def test_diff_writes_a_page_of_both_runs(
 
 def test_diff_says_where_a_page_cannot_be_written(env: str, store: dict[str, int], tmp_path: Path) -> None:
     path = tmp_path / "none" / "both.html"
-    output = said(env, "diff", "small-1", "small-2", "--html", str(path), code=1)
+    output = printed(env, "diff", "small-1", "small-2", "--html", str(path), code=1)
     assert f"the page cannot be written to {path}: No such file or directory." in output
 
 
 @pytest.mark.parametrize("words", [["runs"], ["status"], ["artifacts"], ["lineage", "1"], ["diff", "a", "b"]])
 def test_before_the_first_run_they_name_the_command_that_makes_the_store(env: str, words: list[str]) -> None:
-    output = said(env, *words, code=1)
+    output = printed(env, *words, code=1)
     assert "nothing has run yet: there is no metadata store." in output
     assert f"run taxi --env {env}" in output
 
@@ -189,7 +189,7 @@ def test_a_store_that_is_being_made_says_so(env: str, builder: StoreBuilder, mon
         raise mlmd.errors.FailedPreconditionError("no such table: MLMDEnv")
 
     monkeypatch.setattr(Queries, "open", busy)
-    output = said(env, "runs", code=1)
+    output = printed(env, "runs", code=1)
     assert "cannot be read now: no such table: MLMDEnv" in output
     assert "A run may be making it; try again." in output
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import ml_metadata as mlmd
 import pytest
-from inspect_scene import said, values
+from inspect_scene import printed, values
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from store_builder import StoreBuilder
 
@@ -45,7 +45,7 @@ def test_following_a_run_ends_with_it(env: str, builder: StoreBuilder, monkeypat
         builder.node("Trainer", "FAILED")
 
     monkeypatch.setattr("pipeline.commands.runs.time.sleep", passes)
-    output = said(env, "status", "--follow")
+    output = printed(env, "status", "--follow")
     assert [line.split()[:2] for line in output.splitlines()[:3]] == [
         ["small-1"],
         ["Trainer", "running"],
@@ -67,7 +67,7 @@ def test_following_does_not_take_the_pause_between_two_nodes_for_the_end(
         running.close()
 
     monkeypatch.setattr("pipeline.commands.runs.time.sleep", passes)
-    output = said(env, "status", "--follow")
+    output = printed(env, "status", "--follow")
     assert [line.split()[:2] for line in output.splitlines()[1:3]] == [["ExampleGen", "done"], ["Trainer", "done"]]
     assert not lock.is_held("small", places)
 
@@ -87,7 +87,7 @@ def test_following_goes_on_where_the_store_is_busy_at_a_look(
 
     monkeypatch.setattr(Queries, "run", run)
     monkeypatch.setattr("pipeline.commands.runs.time.sleep", lambda _seconds: None)
-    assert "small-1: done" in said(env, "status", "--follow")
+    assert "small-1: done" in printed(env, "status", "--follow")
     assert looks == ["small-1", "small-1"]
 
 
@@ -115,7 +115,7 @@ def test_following_goes_on_when_a_server_is_back(
     monkeypatch.setattr(Queries, "open", away_at_second)
     monkeypatch.setattr(workplace, "time", SimpleNamespace(monotonic=time.monotonic, sleep=finish))
     monkeypatch.setattr("pipeline.commands.runs.time.sleep", lambda _seconds: None)
-    assert "small-1: done" in said(str(file), "status", "--follow")
+    assert "small-1: done" in printed(str(file), "status", "--follow")
 
 
 def test_a_look_at_the_lock_keeps_no_run_from_beginning(places: Environment, monkeypatch: pytest.MonkeyPatch) -> None:

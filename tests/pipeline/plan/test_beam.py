@@ -36,7 +36,7 @@ def inputs_of(*files: Path) -> InputFiles:
     return InputFiles(None, files, "csv")
 
 
-def test_the_environment_that_is_delivered_reaches_for_what_make_flink_starts() -> None:
+def test_the_flink_environment_connects_to_what_make_flink_starts() -> None:
     assert beam.pipeline_options(environment.load("flink").beam) == [
         "--runner=PortableRunner",
         "--job_endpoint=localhost:8099",
@@ -58,9 +58,9 @@ def test_directly_without_options_is_beams_own_default() -> None:
 
 def test_the_users_options_come_last_and_workers_beside_spark_are_named() -> None:
     section = {"job_endpoint": "spark:8099", "environment_type": "EXTERNAL", "environment_config": "localhost:50000"}
-    found = beam.pipeline_options(BeamSettings(runner="spark", spark=section, options=["--spark_x=1"]))
-    assert found[1] == "--job_endpoint=spark:8099"
-    assert found[-3:] == ["--environment_config=localhost:50000", "--environment_cache_millis=60000", "--spark_x=1"]
+    options = beam.pipeline_options(BeamSettings(runner="spark", spark=section, options=["--spark_x=1"]))
+    assert options[1] == "--job_endpoint=spark:8099"
+    assert options[-3:] == ["--environment_config=localhost:50000", "--environment_cache_millis=60000", "--spark_x=1"]
 
 
 def test_dataflow_installs_our_package_where_it_has_no_image_of_ours() -> None:
@@ -101,7 +101,7 @@ def test_dataflow_installs_our_package_where_it_has_no_image_of_ours() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_what_was_expected(tmp_path: Path, section: str, message: str) -> None:
+def test_a_mistake_says_what_was_expected(tmp_path: Path, section: str, message: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(f"{HERE}beam: {section}\n")
     with pytest.raises(SettingsError) as caught:
@@ -112,7 +112,7 @@ def test_a_mistake_is_told_with_what_was_expected(tmp_path: Path, section: str, 
 @pytest.mark.parametrize(
     ("memory", "engine", "where"), [(3_000_020_000, "direct", "in memory"), (3_000_019_999, "flink", "on Flink")]
 )
-def test_auto_weighs_the_data_against_the_memory(tmp_path: Path, memory: int, engine: str, where: str) -> None:
+def test_auto_compares_the_data_with_the_memory(tmp_path: Path, memory: int, engine: str, where: str) -> None:
     file = tmp_path / "data.csv"
     file.write_bytes(b"x" * 1000)
     settled, why = beam.resolve_engine(BeamSettings(runner="auto", flink=FLINK), inputs_of(file), memory)
@@ -120,7 +120,7 @@ def test_auto_weighs_the_data_against_the_memory(tmp_path: Path, memory: int, en
     assert why == (f"Data work runs {where}: 1e-06 GB of raw data need about 3.0 GB, and this machine has 3.0 GB.")
 
 
-def test_auto_counts_what_gzip_holds(tmp_path: Path) -> None:
+def test_auto_counts_uncompressed_bytes(tmp_path: Path) -> None:
     file = tmp_path / "data.csv.gz"
     file.write_bytes(b"x" * 1000)
     settings = BeamSettings(runner="auto", flink=FLINK)
@@ -135,7 +135,7 @@ def test_a_runner_that_was_chosen_stays(tmp_path: Path) -> None:
 
 @pytest.fixture
 def master() -> Iterator[int]:
-    """The port of what answers as a JobManager with two slots does."""
+    """The port of a server that responds as a JobManager with two slots does."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -166,9 +166,9 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def test_a_cluster_tells_what_it_is(master: int) -> None:
-    found = beam.reach_engine(flink(master, master))
-    assert found == f"Flink's job server at localhost:{master}; Flink 1.19.0: 2 TaskManagers, 2 slots"
+def test_a_cluster_is_described(master: int) -> None:
+    description = beam.reach_engine(flink(master, master))
+    assert description == f"Flink's job server at localhost:{master}; Flink 1.19.0: 2 TaskManagers, 2 slots"
 
 
 def test_more_workers_than_slots_would_wait_for_ever(master: int) -> None:
@@ -193,7 +193,7 @@ def test_check_tells_how_to_start_flink(sqlite_places: Environment, tmp_path: Pa
     )
 
 
-def test_nothing_is_reached_for_in_memory() -> None:
+def test_no_server_is_contacted_in_memory() -> None:
     assert beam.reach_engine(BeamSettings()) is None
 
 
@@ -206,12 +206,12 @@ def test_a_run_does_not_begin_while_flink_is_away(project: Path, sqlite_places: 
     assert f"Beam's job server for Flink cannot be reached at localhost:{port}" in result.output
     assert "`make flink`" in result.output
     assert not sqlite_places.log_root.exists()
-    # A scheduler is told to try it again.
+    # The exit code tells a scheduler to try again.
     result = CliRunner().invoke(cli.main, ["node", "run", "small", "ExampleGen", "--run", "one", "--env", str(path)])
     assert result.exit_code == EXIT_TRY_AGAIN
 
 
-def test_auto_says_what_it_took_before_the_run_begins(
+def test_auto_says_what_it_chose_before_the_run_begins(
     project: Path, sqlite_places: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen, output = recipe.load("small"), io.StringIO()

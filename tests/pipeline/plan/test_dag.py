@@ -42,8 +42,8 @@ def by_id(taxi: Compiled) -> dict[str, Any]:
 
 
 def properties(node: Any) -> dict[str, Any]:
-    given = node.parameters.parameters
-    values = {name: value.field_value for name, value in given.items() if value.HasField("field_value")}
+    parameters = node.parameters.parameters
+    values = {name: value.field_value for name, value in parameters.items() if value.HasField("field_value")}
     return {name: getattr(value, value.WhichOneof("value")) for name, value in values.items()}
 
 
@@ -58,17 +58,17 @@ def test_the_nodes_are_those_that_users_can_name_in_the_same_order(
     prints = fingerprint.fingerprints(taxi, places, files.resolve(taxi.settings.data, ENGINE))
     # TFX's Pipeline would sort them.
     monkeypatch.setattr(dag.tfx_pipeline, "Pipeline", lambda **arguments: arguments["components"])
-    found = [node.id for node in dag.build(taxi, places, prints, None, None)]
-    assert found == [node for node in nodes.NODES if node not in absent] == list(nodes.names(taxi))
+    names = [node.id for node in dag.build(taxi, places, prints, None, None)]
+    assert names == [node for node in nodes.NODES if node not in absent] == list(nodes.names(taxi))
 
 
 def upstream(taxi: Compiled) -> dict[str, set[str]]:
-    return {node: set(found.upstream_nodes) for node, found in by_id(taxi).items()}
+    return {node: set(pipeline_node.upstream_nodes) for node, pipeline_node in by_id(taxi).items()}
 
 
 def drawn(*overrides: str) -> dict[str, set[str]]:
     """The graph that a run's page draws without TFX."""
-    return {node: set(found) for node, found in nodes.graph(recipe.load("taxi", overrides)).items()}
+    return {node: set(upstream_nodes) for node, upstream_nodes in nodes.graph(recipe.load("taxi", overrides)).items()}
 
 
 def test_every_node_comes_after_those_it_needs_and_the_drawn_graph_is_the_real_one(taxi: Compiled) -> None:
@@ -87,15 +87,20 @@ def test_a_schema_that_is_not_curated_comes_from_the_statistics(
 
 def test_a_tf_lite_model_is_made_of_the_blessed_model_and_pushed_with_it(places_of_module: Environment) -> None:
     taxi = compiled(places_of_module, TFLITE, "tflite.representative_rows=9")
-    found = by_id(taxi)
+    pipeline_nodes = by_id(taxi)
     assert upstream(taxi) == drawn(TFLITE)
     assert "TFLite" in drawn(TFLITE)["Pusher"]
-    assert set(found["TFLite"].inputs.inputs) == {"model", "model_blessing", "transformed_examples", "transform_graph"}
-    made = properties(found["TFLite"])
-    assert (made["name"], made["label"]) == ("taxi", "big_tip")
-    assert json.loads(made["settings"])["representative_rows"] == 9
-    assert made[fingerprint.PROPERTY] == taxi[1]["TFLite"].to_json()
-    assert set(found["Pusher"].inputs.inputs) == {"model", "model_blessing", "infra_blessing", "tflite_model"}
+    assert set(pipeline_nodes["TFLite"].inputs.inputs) == {
+        "model",
+        "model_blessing",
+        "transformed_examples",
+        "transform_graph",
+    }
+    tflite = properties(pipeline_nodes["TFLite"])
+    assert (tflite["name"], tflite["label"]) == ("taxi", "big_tip")
+    assert json.loads(tflite["settings"])["representative_rows"] == 9
+    assert tflite[fingerprint.PROPERTY] == taxi[1]["TFLite"].to_json()
+    assert set(pipeline_nodes["Pusher"].inputs.inputs) == {"model", "model_blessing", "infra_blessing", "tflite_model"}
 
 
 def test_without_a_tf_lite_model_the_pusher_has_no_such_input(taxi: Compiled) -> None:
@@ -103,26 +108,26 @@ def test_without_a_tf_lite_model_the_pusher_has_no_such_input(taxi: Compiled) ->
 
 
 def test_every_fingerprint_is_a_part_of_its_nodes_cache_key(taxi: Compiled) -> None:
-    found, prints = by_id(taxi), taxi[1]
-    assert set(found) - set(prints) == {nodes.BASELINE_NODE}
+    pipeline_nodes, prints = by_id(taxi), taxi[1]
+    assert set(pipeline_nodes) - set(prints) == {nodes.BASELINE_NODE}
     for node, wanted in prints.items():
-        assert properties(found[node])[fingerprint.PROPERTY] == wanted.to_json(), node
+        assert properties(pipeline_nodes[node])[fingerprint.PROPERTY] == wanted.to_json(), node
 
 
 def test_settings_reach_their_nodes(places_of_module: Environment) -> None:
     overrides = ("gate.on_anomaly=warn", "pusher.keep_versions=2", "trainer.batch_size=7", "data.split_by=company")
-    found = by_id(compiled(places_of_module, *overrides, "infra_validator.requests=3"))
-    assert properties(found["Evaluator"])["sampled_rows"] == 3
-    assert json.loads(properties(found["InfraValidator"])["settings"]) == {"requests": 3}
-    assert properties(found["InfraValidator"])["name"] == "taxi"
-    assert properties(found["DataGate"])["on_anomaly"] == "warn"
-    assert properties(found["Pusher"])["keep_versions"] == 2
-    assert properties(found["Pusher"])["base_directory"] == str(places_of_module.serving_root / "taxi")
-    custom = json.loads(properties(found["Trainer"])["custom_config"])
+    pipeline_nodes = by_id(compiled(places_of_module, *overrides, "infra_validator.requests=3"))
+    assert properties(pipeline_nodes["Evaluator"])["sampled_rows"] == 3
+    assert json.loads(properties(pipeline_nodes["InfraValidator"])["settings"]) == {"requests": 3}
+    assert properties(pipeline_nodes["InfraValidator"])["name"] == "taxi"
+    assert properties(pipeline_nodes["DataGate"])["on_anomaly"] == "warn"
+    assert properties(pipeline_nodes["Pusher"])["keep_versions"] == 2
+    assert properties(pipeline_nodes["Pusher"])["base_directory"] == str(places_of_module.serving_root / "taxi")
+    custom = json.loads(properties(pipeline_nodes["Trainer"])["custom_config"])
     assert (custom["trainer"]["batch_size"], custom["label"]) == (7, "big_tip")
     assert custom["model_module"] == "recipes.taxi.model"
-    assert json.loads(properties(found["ExampleGen"])["settings"])["split_by"] == "company"
-    assert properties(found["Transform"])["preprocessing_fn"] == "recipes.taxi.features.preprocessing_fn"
+    assert json.loads(properties(pipeline_nodes["ExampleGen"])["settings"])["split_by"] == "company"
+    assert properties(pipeline_nodes["Transform"])["preprocessing_fn"] == "recipes.taxi.features.preprocessing_fn"
 
 
 def test_the_pusher_knows_its_run_and_so_is_never_cached(taxi: Compiled) -> None:
@@ -142,9 +147,9 @@ def test_a_recipe_without_a_schema_infers_one(project: Path, places: Environment
     (project / "schemas" / "small" / "schema.pbtxt").unlink()
     small = recipe.load("small")
     prints = fingerprint.fingerprints(small, places, files.resolve(small.settings.data, project))
-    found = {node.id: node for node in dag.build(small, places, prints, None, None).components}
-    assert set(found["SchemaGen"].inputs) == {"statistics"}
-    assert set(found) == set(nodes.names(small))
+    components = {node.id: node for node in dag.build(small, places, prints, None, None).components}
+    assert set(components["SchemaGen"].inputs) == {"statistics"}
+    assert set(components) == set(nodes.names(small))
 
 
 def test_the_pipeline_is_kept_where_the_environment_says(taxi: Compiled, places_of_module: Environment) -> None:

@@ -1,4 +1,4 @@
-"""What an environments/*.yaml may say."""
+"""What an environments/*.yaml may contain."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def test_an_unknown_name_lists_the_known_ones(project: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         environment.load("lokal")
     path = project / "environments" / "lokal.yaml"
-    known = "There are: flink, kubeflow, local, rehearsal."
-    assert str(caught.value) == f"no environment 'lokal': {path} does not exist.\n{known}"
+    fix = "There are: flink, kubeflow, local, rehearsal."
+    assert str(caught.value) == f"no environment 'lokal': {path} does not exist.\n{fix}"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_an_unknown_name_lists_the_known_ones(project: Path) -> None:
         (MINIMAL.replace("log_root: a/logs\n", ""), "{path}: log_root is missing; every mine.yaml needs it."),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(text)
     with pytest.raises(SettingsError) as caught:

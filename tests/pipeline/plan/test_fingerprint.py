@@ -1,4 +1,4 @@
-"""The cache matrix: after a change, exactly the nodes that it can reach have a new fingerprint."""
+"""The cache matrix: a change gives a new fingerprint to exactly the nodes that it affects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Change = Callable[[Path], None]
 
 
 def prints(project: Path, places: Environment, *overrides: str) -> dict[str, Fingerprint]:
-    """Today's fingerprints of the recipe `small`, as a new process would see them."""
+    """The current fingerprints of the recipe `small`, as a new process would compute them."""
     small = recipe.load("small", overrides)
     return fingerprint.fingerprints(small, places, files.resolve(small.settings.data, project))
 
@@ -166,12 +166,12 @@ def test_a_change_of_the_tf_lite_node_reaches_exactly(
 
 
 def test_names_are_those_a_user_knows(project: Path, places: Environment) -> None:
-    found = prints(project, places)
-    assert found["Trainer"].settings["trainer.batch_size"] == 2
-    assert found["Evaluator"].settings["evaluator.metrics.AUC.lower_bound"] == 0.5
-    assert "recipes/small/model.py" in found["Trainer"].code
-    assert list(found["ExampleGen"].files) == ["data.csv"]
-    assert found["Transform"].packages == {"tensorflow": "2.16.2", "tensorflow-transform": "1.16.0"}
+    by_node = prints(project, places)
+    assert by_node["Trainer"].settings["trainer.batch_size"] == 2
+    assert by_node["Evaluator"].settings["evaluator.metrics.AUC.lower_bound"] == 0.5
+    assert "recipes/small/model.py" in by_node["Trainer"].code
+    assert list(by_node["ExampleGen"].files) == ["data.csv"]
+    assert by_node["Transform"].packages == {"tensorflow": "2.16.2", "tensorflow-transform": "1.16.0"}
 
 
 def test_images_count_by_folder(project: Path, places: Environment) -> None:

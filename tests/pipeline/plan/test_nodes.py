@@ -36,7 +36,7 @@ def test_the_tf_lite_node_is_there_where_it_is_asked_for(project: Path, quantiza
     nodes.check_present(small, None, "Trainer", *(["TFLite"] if present else []))
 
 
-def test_a_node_that_the_recipe_does_not_ask_for_is_told(project: Path) -> None:
+def test_a_node_that_the_recipe_does_not_ask_for_is_explained(project: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         nodes.check_present(recipe.load("small"), "TFLite", None)
     assert str(caught.value) == (

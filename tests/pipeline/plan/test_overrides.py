@@ -67,5 +67,5 @@ def test_the_last_of_two_wins(project: Path) -> None:
 )
 def test_a_mistake_names_the_override(project: Path, override: str, message: str | None) -> None:
     both = "give exactly one of train_steps, epochs and phases; received train_steps=9, epochs=1."
-    found = mistake(override)
-    assert found == message if message else found.endswith(f": trainer: {both}")
+    received = mistake(override)
+    assert received == message if message else received.endswith(f": trainer: {both}")

@@ -1,4 +1,4 @@
-"""What is found to be wrong before anything runs."""
+"""What preflight finds wrong before anything runs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_an_optional_column_may_be_missing(project: Path, edit: Edit) -> None:
     check()
 
 
-def test_a_schema_that_is_none(project: Path, edit: Edit) -> None:
+def test_a_file_that_is_not_a_schema(project: Path, edit: Edit) -> None:
     edit("schemas/small/schema.pbtxt", 'name: "tips"', 'nam: "tips"')
     assert mistake(SettingsError).startswith("schemas/small/schema.pbtxt:2: not a schema: ")
 

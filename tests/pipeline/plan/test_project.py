@@ -1,4 +1,4 @@
-"""A project is found from the current folder upwards, and its modules by Python."""
+"""A project is found from the current folder upwards, and Python finds its modules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENTER = "from pipeline.plan import project; project.enter(); import recipes.mine
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with one recipe, which is the current folder's."""
+    """A project with one recipe, as the current folder."""
     recipe = tmp_path / "mine" / "recipes" / "mine"
     recipe.mkdir(parents=True)
     (recipe / "recipe.yaml").touch()

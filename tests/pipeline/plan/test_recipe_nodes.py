@@ -1,4 +1,4 @@
-"""A recipe's own nodes: where they are placed, how they are cached, and the mistakes in naming them."""
+"""A recipe's own nodes: where they are placed, how they are cached, and how mistakes in them are reported."""
 
 from __future__ import annotations
 
@@ -223,18 +223,18 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("given", "mistake"), MISTAKES, ids=[row[1].partition(" ")[0] for row in MISTAKES])
-def test_mistakes_are_named_with_their_line(own: Path, given: dict[str, object], mistake: str) -> None:
+@pytest.mark.parametrize(("own_nodes", "mistake"), MISTAKES, ids=[row[1].partition(" ")[0] for row in MISTAKES])
+def test_mistakes_are_named_with_their_line(own: Path, own_nodes: dict[str, object], mistake: str) -> None:
     text = (own / "recipe.yaml").read_text().partition("\nnodes:")[0]
-    (own / "recipe.yaml").write_text(f"{text}\n{yaml.safe_dump({'nodes': given})}")
+    (own / "recipe.yaml").write_text(f"{text}\n{yaml.safe_dump({'nodes': own_nodes})}")
     with pytest.raises(SettingsError) as caught:
         nodes.names(recipe.load("small"))
-    # Where its key is not written, the nearest above it is named.
+    # If its key is not written, the nearest parent is named.
     key = mistake.partition(":")[0].rpartition(".")[2]
     lines = (own / "recipe.yaml").read_text().splitlines()
     written = [number for number, line in enumerate(lines, 1) if line.strip().startswith(f"{key}:")]
-    [name] = given
-    line = written[0] if written else lines.index(f"  {name}:" if given[name] else f"  {name}: {{}}") + 1
+    [name] = own_nodes
+    line = written[0] if written else lines.index(f"  {name}:" if own_nodes[name] else f"  {name}: {{}}") + 1
     assert caught.value.what == f"{own}/recipe.yaml:{line}: nodes.{mistake.replace('{folder}', str(own))}"
 
 

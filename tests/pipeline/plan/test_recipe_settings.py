@@ -1,4 +1,4 @@
-"""What a recipe.yaml may say, and what is said about its mistakes."""
+"""What a recipe.yaml may contain, and how mistakes in it are reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ YAML = "recipes/small/recipe.yaml"
 
 
 def mistake(project: Path, text: str | None = None, *overrides: str) -> str:
-    """The message about a recipe.yaml with this text, its path cut to `recipe.yaml`."""
+    """The error for a recipe.yaml with this text, with its path shortened to `recipe.yaml`."""
     path = project / YAML
     if text is not None:
         path.write_text(text)
@@ -87,7 +87,7 @@ def test_a_bare_metric_and_a_bare_slice_are_written_out(project: Path, edit: Edi
         ),
     ],
 )
-def test_an_unknown_key_is_told_with_its_line_and_the_nearest_right_one(
+def test_an_unknown_key_is_reported_with_its_line_and_the_nearest_valid_one(
     project: Path, old: str, new: str, message: str
 ) -> None:
     assert message in mistake(project, with_line(project, old, new)).splitlines()
@@ -164,7 +164,7 @@ def test_an_unknown_key_is_told_with_its_line_and_the_nearest_right_one(
         ),
     ],
 )
-def test_a_wrong_value_is_told_with_its_line_and_what_was_received(
+def test_a_wrong_value_is_reported_with_its_line_and_what_was_received(
     project: Path, old: str, new: str, message: str
 ) -> None:
     assert mistake(project, with_line(project, old, new)) == message

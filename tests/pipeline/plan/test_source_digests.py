@@ -1,4 +1,4 @@
-"""Which source counts for a fingerprint: code, not comments, and only what is reached by imports."""
+"""Which source counts for a fingerprint: code, not comments, and only what is imported."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def package(project: Path) -> Path:
 
 
 def reached(package: Path, source: str) -> set[str]:
-    """The files under recipes/ that features.py reaches with this source, relative to the recipe."""
+    """The files under recipes/ that a features.py with this source imports, relative to the recipe."""
     features = package / "features.py"
     features.write_text(source)
     closure = SourceCode().closure(["recipes.small.features"])
@@ -137,9 +137,7 @@ def _closure(package: Path, source: str) -> list[Path]:
     return SourceCode().closure(["recipes.small.features"])
 
 
-def test_what_was_read_is_remembered_between_runs(
-    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_digests_are_cached_between_runs(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (package / "features.py").write_text("from . import helper\n")
     for path in (package.parents[1]).rglob("*.py"):
         os.utime(path, ns=(10**9, 10**9))

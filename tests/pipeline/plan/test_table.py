@@ -1,4 +1,4 @@
-"""The table of nodes, held against the components that TFX gets."""
+"""The table of nodes, compared with the components that TFX gets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_entry_says_what_its_component_takes_and_gives(entry: Node, built: di
         assert sorted(types(component.inputs).values()) == sorted(kinds[source] for source in entry.inputs.values())
 
 
-def test_what_looks_up_is_what_pages_and_progress_leave_out(built: dict[str, Any]) -> None:
+def test_nodes_that_look_up_are_those_that_pages_and_progress_leave_out(built: dict[str, Any]) -> None:
     quiet = {node.name for node in TABLE if node.looks_up}
     assert quiet == QUIET_NODES == {name for name, component in built.items() if isinstance(component, Resolver)}
 
@@ -48,7 +48,7 @@ def test_beam_does_the_work_of_those_whose_component_is_beams(built: dict[str, A
 
 @pytest.fixture
 def digest_node(monkeypatch: pytest.MonkeyPatch) -> Node:
-    """A node more in the table, between the schema and whoever comes after."""
+    """An extra node in the table, after the schema and before the nodes that follow it."""
     entry = Node(
         "Digest",
         component="components.data_gate:DataGate",
@@ -68,7 +68,7 @@ def digest_node(monkeypatch: pytest.MonkeyPatch) -> Node:
     return entry
 
 
-def test_a_node_more_in_the_table_is_everywhere(
+def test_an_extra_node_in_the_table_is_everywhere(
     digest_node: Node, small: Recipe, places: environment.Environment
 ) -> None:
     assert nodes.graph(small)["Digest"] == ("ExampleGen", "SchemaGen", "ExampleValidator")
@@ -77,8 +77,8 @@ def test_a_node_more_in_the_table_is_everywhere(
     assert prints["Digest"].settings == {"label": "big"}
     assert prints["Digest"].packages.keys() == {"pyarrow"}
     assert "components/data_gate.py" in prints["Digest"].code
-    made = {component.id: component for component in dag.build(small, places, prints, None, None).components}
-    assert made["Digest"].exec_properties[fingerprint.PROPERTY] == prints["Digest"].to_json()
+    components = {component.id: component for component in dag.build(small, places, prints, None, None).components}
+    assert components["Digest"].exec_properties[fingerprint.PROPERTY] == prints["Digest"].to_json()
     nodes.check_order("SchemaGen", "Digest", nodes.names(small))
     with pytest.raises(SettingsError, match=r"^--from Trainer comes after --to Digest; "):
         nodes.check_order("Trainer", "Digest", nodes.names(small))
@@ -88,9 +88,9 @@ def test_a_recipes_own_component_is_built_like_ours(places: environment.Environm
     overrides = ("nodes.SampleImages.before=[Transform]", "nodes.SampleImages.params.per_class=5")
     chosen = recipe.load("cifar10", overrides)
     prints = fingerprint.fingerprints(chosen, places, chosen.find_inputs())
-    made = {component.id: component for component in dag.build(chosen, places, prints, None, None).components}
-    own = made["SampleImages"]
+    components = {component.id: component for component in dag.build(chosen, places, prints, None, None).components}
+    own = components["SampleImages"]
     assert (types(own.inputs), types(own.outputs)) == ({"examples": "Examples"}, {"plot": "Plot"})
     assert own.exec_properties == {"per_class": 5, fingerprint.PROPERTY: prints["SampleImages"].to_json()}
     assert {node.id for node in own.upstream_nodes} == {"ExampleGen"}
-    assert own in made["Transform"].upstream_nodes
+    assert own in components["Transform"].upstream_nodes

@@ -108,7 +108,7 @@ def test_a_run_that_failed_names_what_changed_too(places: Environment, builder: 
     assert explain(places).startswith("Trainer ran (and failed) because the code of m.py; the code of recipes/small/")
 
 
-def test_a_change_is_told_against_the_last_success(places: Environment, builder: StoreBuilder) -> None:
+def test_a_run_is_compared_with_the_last_success(places: Environment, builder: StoreBuilder) -> None:
     other = Fingerprint(**{**vars(BASE), "files": {"data.csv": "22"}})
     for run_id, state, fingerprint in (
         ("one", "COMPLETE", BASE),
@@ -151,7 +151,7 @@ def test_outputs_that_are_gone(places: Environment, builder: StoreBuilder, tmp_p
 
 @pytest.fixture
 def partial(builder: StoreBuilder) -> StoreBuilder:
-    """A whole run `one`, then `--from Trainer` as `two`: Transform is noted as cached, without a fingerprint."""
+    """A whole run `one`, then `--from Trainer` as `two`: Transform is recorded as cached, without a fingerprint."""
     graph = builder.artifact("TransformGraph")
     builder.run("one")
     builder.node("Transform", "COMPLETE", BASE, {"examples": builder.artifact("Examples")}, {"transform_graph": graph})
@@ -166,7 +166,7 @@ def test_a_node_that_a_partial_run_took_over_unchecked(places: Environment, part
     )
 
 
-def test_a_taken_over_node_is_no_yardstick(places: Environment, partial: StoreBuilder) -> None:
+def test_a_run_is_not_compared_with_a_taken_over_node(places: Environment, partial: StoreBuilder) -> None:
     partial.run("three")
     inputs = {"examples": 2}
     partial.node("Transform", "COMPLETE", Fingerprint(**{**vars(BASE), "code": {"f.py": "x"}}), inputs)
@@ -199,16 +199,16 @@ def test_of_a_long_history_only_the_newest_are_read(
     asked, read = mlmd.MetadataStore.get_executions, []
 
     def reading(self: mlmd.MetadataStore, options: mlmd.ListOptions) -> list[mlmd_pb2.Execution]:
-        found: list[mlmd_pb2.Execution] = asked(self, options)
-        read.extend(execution.id for execution in found)
-        return found
+        executions: list[mlmd_pb2.Execution] = asked(self, options)
+        read.extend(execution.id for execution in executions)
+        return executions
 
     monkeypatch.setattr(mlmd.MetadataStore, "get_executions", reading)
     assert explain(places) == "Trainer ran because the contents of data.csv changed."
     assert read == [9, 8, 8, 7]
 
 
-def test_a_yardstick_is_looked_for_as_far_back_as_need_be(
+def test_the_run_to_compare_with_is_searched_for_as_far_back_as_needed(
     places: Environment, partial: StoreBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "READ_AT_ONCE", 2)
@@ -220,11 +220,11 @@ def test_a_yardstick_is_looked_for_as_far_back_as_need_be(
     assert "the code of f.py" in explain(places, "Transform")
 
 
-def test_a_run_of_long_ago_is_told_against_the_one_before_it(places: Environment, builder: StoreBuilder) -> None:
+def test_an_old_run_is_compared_with_the_one_before_it(places: Environment, builder: StoreBuilder) -> None:
     for number in range(4):
         builder.run(f"run-{number}")
         builder.node("Trainer", "COMPLETE", Fingerprint(**{**vars(BASE), "packages": {"tensorflow": str(number)}}))
     store = Store.open_sqlite(places.metadata_path)
     assert store is not None
-    told = why.explain(store, "small", "Trainer", execution=3)
-    assert told == "Trainer ran because package tensorflow (1 -> 2) changed."
+    sentence = why.explain(store, "small", "Trainer", execution=3)
+    assert sentence == "Trainer ran because package tensorflow (1 -> 2) changed."

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from inspect_scene import said, values
+from inspect_scene import printed, values
 from ml_metadata.proto.metadata_store_pb2 import Execution
 from store_builder import StoreBuilder
 
@@ -68,7 +68,7 @@ def test_it_goes_on_while_its_lock_is_held_and_was_killed_where_it_is_not(
     assert (status["ended"], status["seconds"], status["nodes"][1]["ended"]) == (None, None, None)
     [run] = values(env, "runs")
     assert (run["state"], run["seconds"]) == ("killed", None)
-    followed = said(env, "status", "--follow").splitlines()
+    followed = printed(env, "status", "--follow").splitlines()
     assert [line.split() for line in followed[1:3]] == [["ExampleGen", "done", "0.0", "s"], ["Trainer", "killed"]]
     assert followed[3].strip() == "small-1: killed"
 
