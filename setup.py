@@ -20,6 +20,8 @@ REQUIREMENTS = [
     "tfx-bsl==1.16.1",
     "ml-metadata==1.16.0",
     "apache-beam==2.62.0",
+    # TensorBoard's Profile tab: the version that reads what this TensorFlow profiles.
+    "tensorboard-plugin-profile==2.16.0",
     # The set's own version; its protos are the warm-up requests beside an exported model.
     "tensorflow-serving-api",
     # pkg_resources, which this set imports, left setuptools in 81.

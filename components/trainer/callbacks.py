@@ -16,6 +16,7 @@ from contracts import atomic
 from contracts.errors import TrainingError
 
 TENSORBOARD_FOLDER = "tensorboard"
+TRAIN_CURVES = f"{TENSORBOARD_FOLDER}/train"
 BEST_WEIGHTS = "best/weights"
 
 
@@ -40,7 +41,6 @@ def _tensorboard(settings: TensorBoardSettings, run_dir: str) -> tf_keras.callba
         log_dir=f"{run_dir}/{TENSORBOARD_FOLDER}",
         histogram_freq=settings.histograms_every,
         write_graph=False,
-        profile_batch=settings.profile_steps or 0,
     )
 
 
@@ -137,7 +137,7 @@ class ExampleImages(tf_keras.callbacks.Callback):
             )
         self._batches = iter(batches)
         self._num_images = num_images
-        self._folder = f"{run_dir}/{TENSORBOARD_FOLDER}/train"
+        self._folder = f"{run_dir}/{TRAIN_CURVES}"
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Keras's hook."""

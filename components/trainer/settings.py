@@ -114,7 +114,8 @@ class TensorBoardSettings(Settings):
     Attributes:
         histograms_every: Epochs between two histograms of all weights; 0 writes none.
         example_images: Training images, as augmented, shown after each epoch; 0 shows none.
-        profile_steps: First and last step of a profile.
+        profile_steps: First and last step of a profile, counted from 1 over the whole training. While they are
+            profiled, `steps_per_execution` is 1.
     """
 
     histograms_every: int = Field(default=0, ge=0)
@@ -294,8 +295,11 @@ class TrainerSettings(Settings):
             strategy: One of `Strategy`, or what `auto` turned out to be.
         """
         parameter_server = strategy == "parameter_server"
+        tensorboard = self.callbacks.tensorboard
+        profiles = tensorboard is not None and tensorboard.profile_steps is not None
         refused = {
             "debug": self.debug and parameter_server,
+            "callbacks.tensorboard.profile_steps": profiles and parameter_server,
             "precision mixed_float16": self.precision == "mixed_float16" and parameter_server,
             "optimization.jit_compile": self.optimization.jit_compile and strategy in MANY_PROCESSES,
         }

@@ -30,6 +30,7 @@ from components.trainer import (
     features,
     inputs,
     optimization,
+    profiling,
     resuming,
     schedule,
 )
@@ -154,6 +155,8 @@ def fit(
     """
     settings = job.settings
     plans = schedule.plan_phases(settings, data.train.rows)
+    if profiled := _profiled_steps(settings):
+        profiling.check_steps(profiled, plans)
     make_batches = functools.partial(
         data.train.training_batches, settings.batch_size, settings.seed, settings.input, augmentation(recipe, settings)
     )
@@ -239,6 +242,11 @@ def _callbacks_and_start(
         with strategy.scope():
             state = resuming.TrainingState(folder, job.model_run_dir, model, chosen, strategy)
             initial_epoch = state.restore(plan.initial_epoch, plan.epochs, plan.steps_per_epoch)
+    profiled = _profiled_steps(job.settings)
+    if profiled and profiling.is_within(profiled, plan):
+        # Beside the curves: TensorBoard's plugin looks for profiles only in folders that have curves.
+        folder = f"{job.model_run_dir}/{callbacks.TRAIN_CURVES}"
+        chosen.append(profiling.Profile(profiled, plan.steps_per_epoch, folder, devices.is_chief(strategy)))
     if devices.is_chief(strategy):
         if settings.tensorboard and settings.tensorboard.example_images:
             shown = batches.skip(initial_epoch - plan.initial_epoch)
@@ -247,6 +255,11 @@ def _callbacks_and_start(
         goes_on = phase > 0 or (state is not None and state.was_restored)
         chosen.append(tf_keras.callbacks.CSVLogger(str(history_path), append=goes_on))
     return [*chosen, *([state] if state else [])], initial_epoch
+
+
+def _profiled_steps(settings: TrainerSettings) -> tuple[int, int] | None:
+    tensorboard = settings.callbacks.tensorboard
+    return tensorboard.profile_steps if tensorboard else None
 
 
 def _final_history(

@@ -94,6 +94,17 @@ def test_the_best_epoch_is_kept_where_that_is_asked_for(tiny: Tiny, tmp_path: Pa
     assert losses[2] < losses[0]
 
 
+def test_a_profile_of_fewer_steps_than_an_execution_has_is_written(tiny: Tiny, tmp_path: Path) -> None:
+    steps = {"epochs": 3, "steps_per_execution": 50, "callbacks": {"tensorboard": {"profile_steps": [6, 7]}}}
+    profiled, _ = fit(tiny, tmp_path / "profiled", **steps)
+    assert len(list(tmp_path.glob("profiled/run/tensorboard/train/plugins/profile/*/*.xplane.pb"))) == 1
+    plain, _ = fit(tiny, tmp_path / "plain", epochs=3, steps_per_execution=50)
+    for one, other in zip(profiled.get_weights(), plain.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(TrainingError, match=r"profile_steps is \[6, 7\], but the training has the steps 1 to 4\."):
+        fit(tiny, tmp_path / "short", **steps | {"epochs": 1})
+
+
 def test_a_debug_run_is_eager_and_learns_the_same(tiny: Tiny, tmp_path: Path) -> None:
     eager, _ = fit(tiny, tmp_path / "debug", epochs=2, debug=True)
     plain, _ = fit(tiny, tmp_path / "plain", epochs=2)

@@ -35,6 +35,10 @@ def settings(**given: Any) -> TrainerSettings:
             "strategy parameter_server cannot do precision mixed_float16; keep one of them",
         ),
         (
+            {"strategy": "parameter_server", "callbacks": {"tensorboard": {"profile_steps": [20, 30]}}},
+            "strategy parameter_server cannot do callbacks.tensorboard.profile_steps; keep one of them",
+        ),
+        (
             {"workers": 2, "optimization": {"jit_compile": True}},
             "strategy multi_worker cannot do optimization.jit_compile; keep one of them",
         ),
