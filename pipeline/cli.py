@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 
 from pipeline.plan import project
-from pipeline.run.lean_imports import uncollected
+from pipeline.run.lean_imports import without_garbage_collection
 
 COMMANDS = {
     "artifacts": "runs",
@@ -45,7 +45,7 @@ class Commands(click.Group):
         """The command of that name, or None."""
         if name not in COMMANDS:
             return None
-        with uncollected():
+        with without_garbage_collection():
             command: click.Command = getattr(import_module(f"pipeline.commands.{COMMANDS[name]}"), name)
         return command
 

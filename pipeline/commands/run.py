@@ -54,12 +54,12 @@ def run(
     try:
         finished = local.run(context, view)
     except KeyboardInterrupt:
-        if line := reports.leave(context.workplace, context.run_id, context.recipe):
+        if line := reports.write_after_run(context.workplace, context.run_id, context.recipe):
             click.echo(line)
         click.echo(f"Stopped. Nothing half done is left; go on with: {run_line(context.request)}")
         sys.exit(EXIT_INTERRUPTED)
     except NodeError as error:
-        report = reports.leave(context.workplace, context.run_id, context.recipe)
+        report = reports.write_after_run(context.workplace, context.run_id, context.recipe)
         fix = "\n".join([*filter(None, [report]), _after_failure(context.request, error.kind)])
         raise NodeError(error.what, fix, error.kind) from error
     except AnomalyError as error:
@@ -102,7 +102,7 @@ def _show_end(console: Console, context: RunContext, finished: local.Run) -> Non
 
 def _report_line(context: RunContext, finished: local.Run) -> str:
     """Where the run's report is, which is written now for a new run; how to make it, where an earlier run left none."""
-    line = reports.leave(context.workplace, finished.id, context.recipe) if finished.new else None
+    line = reports.write_after_run(context.workplace, finished.id, context.recipe) if finished.new else None
     if line is not None:
         return line
     path = context.workplace.run_folder(finished.id).report_path

@@ -1,1 +1,1 @@
-"""One run of a recipe's pipeline: what is handed down in it, its folder, its processes, its nodes, its summary."""
+"""One run of a recipe's pipeline: its context, folder, processes, nodes and summary."""

@@ -16,7 +16,7 @@ DEFAULT_ENVIRONMENT = "local"
 
 
 def display_path(location: Path | str) -> str:
-    """A path as the user would write it: relative where it is below the working folder; a URI as it is."""
+    """A path as the user would write it: relative if it is below the working folder; a URI unchanged."""
     if isinstance(location, str) and files.is_uri(location):
         return location
     path = Path(location)
@@ -24,7 +24,7 @@ def display_path(location: Path | str) -> str:
 
 
 def program(name: str) -> str:
-    """How the user can call a program of the environment from here: by name where it is activated, else by path."""
+    """How the user calls a program of the virtual environment: by name if it is on the PATH, otherwise by path."""
     beside = Path(sys.executable).parent / name
     if shutil.which(name) or not beside.exists():
         return name
@@ -32,12 +32,12 @@ def program(name: str) -> str:
 
 
 def shell_line(*words: str) -> str:
-    """A command line of ours that the user's shell reads as it is meant."""
+    """A `millrace` command line, quoted for the user's shell."""
     return shlex.join([program("millrace"), *words])
 
 
 def environment_words(name: str) -> list[str]:
-    """The words that name an environment on a command line; none for the default."""
+    """The words that select an environment on a command line; none for the default."""
     return [] if name == DEFAULT_ENVIRONMENT else ["--env", name]
 
 
@@ -47,7 +47,7 @@ def set_words(overrides: Sequence[str]) -> list[str]:
 
 
 def run_line(request: Request) -> str:
-    """The command that runs the same again."""
+    """The command that repeats a run."""
     end = ["--to", request.to_node] if request.to_node else []
     words = [request.recipe, *set_words(request.overrides), *end, *environment_words(request.environment)]
     return shell_line("run", *words)

@@ -1,4 +1,4 @@
-"""What a run is about and where it happens: made once, where a command or a process begins, and handed down."""
+"""The context of a run: what runs, and where. Created once, where a command or a process begins, and passed down."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RunContext:
         recipe: What runs.
         workplace: Where it runs.
         inputs: The files of its data.
-        request: What was asked for: the run's id, its span of data, its first and last node.
+        request: What was requested: the run's id, its span of data, its first and last node.
     """
 
     recipe: Recipe
@@ -47,19 +47,19 @@ class RunContext:
         to_node: str | None = None,
         force: bool = False,
     ) -> Self:
-        """The context of a run as a user asks for it.
+        """Creates the context of a run that a user requests.
 
         Args:
             recipe_name: The recipe.
             overrides: `--set` texts.
             environment_name: The environment's name or file.
             run_id: The run's id; None for a new one.
-            from_node: Where the run begins, in whatever case it is written.
-            to_node: Where it ends.
-            force: Whether nodes run although their results are in the cache.
+            from_node: The first node to run, in any case.
+            to_node: The last node to run, in any case.
+            force: Whether to run nodes even if their results are cached.
 
         Raises:
-            MillraceError: Recipe, environment, data and nodes are not there, or do not go together.
+            MillraceError: The recipe, environment, data or nodes do not exist, or do not fit together.
         """
         recipe = recipes.load(recipe_name, overrides)
         workplace = Workplace.load(environment_name)
@@ -79,17 +79,17 @@ class RunContext:
         return cls(recipe, workplace, inputs, request)
 
     @classmethod
-    def of_request(cls, request: Request) -> Self:
-        """The context of a run that another process asks for.
+    def from_request(cls, request: Request) -> Self:
+        """Creates the context of a run that another process requests.
 
         Raises:
-            MillraceError: Recipe, environment and data are not there (any more).
+            MillraceError: The recipe, environment or data do not exist (any more).
         """
         recipe = recipes.load(request.recipe, request.overrides)
         return cls(recipe, Workplace.load(request.environment), recipe.find_inputs(), request)
 
     def patient(self) -> RunContext:
-        """The same run, at a workplace that waits for an object store that is away."""
+        """The same run, at a workplace that waits for an object store that is down."""
         return replace(self, workplace=self.workplace.patient())
 
     @property
@@ -104,17 +104,17 @@ class RunContext:
 
     @property
     def folder(self) -> RunFolder:
-        """The run's folder of logs."""
+        """The run's log folder."""
         return self.workplace.run_folder(self.run_id)
 
     @cached_property
     def fingerprints(self) -> Mapping[str, Fingerprint]:
-        """What each node's result depends on, today."""
+        """What each node's result depends on now."""
         return fingerprint.fingerprints(self.recipe, self.environment, self.inputs)
 
     @cached_property
     def engine(self) -> tuple[BeamSettings, str | None]:
-        """Beam's settings with an engine other than `auto`, and why it is that one; None where it was chosen."""
+        """Beam's settings with `auto` resolved, and why that engine was chosen; None if the environment chose it."""
         return beam.resolve_engine(self.environment.beam, self.inputs)
 
     def sweep_leftovers(self) -> None:

@@ -1,4 +1,4 @@
-"""What made a node fail: an error of this process, or of a worker of a distributed engine, in a user's words."""
+"""Describes for users why a node failed: an error in this process, or in a worker of a distributed engine."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ FRAME = re.compile(r' +File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<func
 BEAM_STEP = re.compile(r"\s*\[while running '.*?'\]")
 
 Frame = tuple[str, int | None, str, str | None]
-"""A call that led to an error: file, line number, function, source line."""
+"""A frame of a traceback: file, line number, function, source line."""
 
 
 @dataclass(frozen=True)
 class RemoteFailure:
-    """What went wrong in a worker of a distributed engine.
+    """An error in a worker of a distributed engine.
 
     Attributes:
         kind: The error's class, without its module.
-        message: The error and what it says, as Python prints it.
-        frames: The calls that led to it.
+        message: The error's class and message, as Python prints them.
+        frames: The frames of its traceback.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class RemoteFailure:
 
 
 def describe_failure(node: str, error: BaseException) -> Failure:
-    """What a node failed of: kind, message, the user's own lines in the traceback, anomalies of the data."""
+    """Describes why a node failed: kind, message, the user's own lines in the traceback, anomalies in the data."""
     remote = read_remote_failure(str(error))
     message = str(error) if isinstance(error, MillraceError) else f"{type(error).__name__}: {error}"
     return Failure(
@@ -54,21 +54,21 @@ def describe_failure(node: str, error: BaseException) -> Failure:
 
 
 def node_error(failure: Failure, log: Path) -> NodeError:
-    """The error that tells the user of a failure.
+    """The error that reports a failure to the user.
 
     Args:
         failure: The failure.
-        log: What the node printed.
+        log: The node's log.
     """
     lines = "".join(f"\n  {line}" for line in failure.lines)
     return NodeError(f"{failure.node} failed.\n{failure.message}{lines}\n\nLog: {log}", kind=failure.kind)
 
 
 def read_remote_failure(text: str) -> RemoteFailure | None:
-    """The first error of a worker in what the runner says; what the engine says first, where no worker failed.
+    """Finds the first worker's error in the runner's message, or else the engine's first message.
 
     Returns:
-        None where it is no failed job.
+        None if the text does not report a failed job.
     """
     job = JOB.search(text)
     if job is None:

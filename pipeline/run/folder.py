@@ -1,4 +1,4 @@
-"""The folder of a run: what was asked for, what each node printed and how far it is, and what made it fail."""
+"""The folder of a run: the request, each node's log and progress, and why the run failed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from contracts.settings import Settings
 
 
 class Request(Settings):
-    """What is asked of a run; the worker, and whoever looks at the run later, reads it in the run's folder.
+    """What a run was asked to do; stored in the run's folder for the worker, and for whoever looks at the run later.
 
     Attributes:
         recipe: The recipe's name.
@@ -28,7 +28,7 @@ class Request(Settings):
         span: The resolved span of the input data.
         from_node: Where a partial run begins.
         to_node: Where a partial run ends.
-        force: Whether nodes run although their results are in the cache.
+        force: Whether to run nodes even if their results are cached.
     """
 
     recipe: str
@@ -49,17 +49,17 @@ class RunFolder:
 
     @property
     def request_path(self) -> Path:
-        """What was asked for."""
+        """The request."""
         return self.path / "request.json"
 
     @property
     def worker_log(self) -> Path:
-        """What the worker printed before, between and after the nodes."""
+        """The worker's output before, between and after the nodes."""
         return self.path / "worker.log"
 
     @property
     def failure_path(self) -> Path:
-        """What made the run fail, if it did."""
+        """Why the run failed, if it did."""
         return self.path / FAILURE_FILE
 
     @property
@@ -68,39 +68,39 @@ class RunFolder:
         return self.path / REPORT_FILE
 
     def log_path(self, node: str) -> Path:
-        """What a node printed."""
+        """The log of a node."""
         return self.path / f"{node}.log"
 
     def progress_path(self, node: str) -> Path:
-        """How far a node is, if it says so."""
+        """The progress of a node, if it reports any."""
         return self.path / f"{node}.progress.json"
 
     def read_request(self) -> Request | None:
-        """What was asked for; None where that is not known, or was asked by another version in another form."""
+        """Reads the request; None if there is none, or if another version wrote it in another form."""
         try:
             return Request.model_validate_json(self.request_path.read_bytes())
         except (FileNotFoundError, ValidationError):
             return None
 
     def write_request(self, request: Request) -> None:
-        """Writes what is asked for, whole or not at all: several processes of a run may do it at once."""
+        """Writes the request atomically: several processes of a run may do it at once."""
         self.path.mkdir(parents=True, exist_ok=True)
         atomic.write_text(self.request_path, request.model_dump_json(indent=2))
 
     def write_failure(self, failure: Failure) -> None:
-        """Writes what made the run fail."""
+        """Writes why the run failed."""
         self.failure_path.write_text(failure.model_dump_json(exclude_none=True), encoding="utf-8")
 
 
 def last_line(path: Path) -> str:
-    """What a log ends with."""
+    """The last line of a log that is not empty."""
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
     return next((line for line in reversed(lines) if line.strip()), "It left no output.")
 
 
 @contextmanager
 def redirect_output(path: Path) -> Iterator[None]:
-    """Sends the process's standard output and error to the end of a file, C++ libraries' included."""
+    """Appends the process's standard output and error to a file, those of C++ libraries included."""
     sys.stdout.flush()
     sys.stderr.flush()
     before = os.dup(1), os.dup(2)

@@ -1,4 +1,4 @@
-"""TFX, TensorFlow and Beam imported in two thirds of the time: without what a pipeline of ours never calls."""
+"""Imports TFX, TensorFlow and Beam in two thirds of the time, by skipping what our pipelines never call."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 def defer_package(name: str, homes: Mapping[str, str] | None = None) -> None:
     """Makes a package's modules importable without running its `__init__` first.
 
-    `import package.module` then costs that module alone; `from package import name` still finds what `__init__` gives:
-    asked for a name that it has not, the package runs its `__init__` (PEP 562), and is as any other from then on.
+    `import package.module` then costs only that module. `from package import name` still finds what `__init__` defines:
+    asked for a name that it lacks, the package runs its `__init__` (PEP 562), and is like any other from then on.
 
     Args:
-        name: The package's; nothing happens where it is imported already.
-        homes: Names that `__init__` gives, and the modules that they come from: these too cost that module alone.
+        name: The package's name; nothing happens if it has been imported already.
+        homes: Names that `__init__` defines, and the modules they come from: these too cost only that module.
 
     Raises:
         ModuleNotFoundError: There is no such package.
@@ -45,35 +45,35 @@ def defer_package(name: str, homes: Mapping[str, str] | None = None) -> None:
 
 
 ABSENT = ("kubernetes_validate",)
-"""What a package takes if it is there, and does without: Kubernetes' client a validator of manifests (a second)."""
+"""Optional dependencies that importers can do without: for Kubernetes' client, a manifest validator (one second)."""
 
 DEFERRED = (
-    # Every component that TFX has, with what each needs.
+    # All of TFX's components, with everything each needs.
     "tfx.components",
     # Beam's transforms for them.
     "google.cloud.bigquery",
     "google.cloud.bigquery_storage_v1",
     "google.cloud.pubsub",
 )
-"""What is imported beside what is wanted, and stays there for a recipe that does call it."""
+"""Packages that are imported needlessly; they stay available to a recipe that does use them."""
 
 
 @contextmanager
 def lean() -> Iterator[None]:
-    """Has TFX, TensorFlow and Beam be imported quickly within."""
+    """Makes imports of TFX, TensorFlow and Beam fast within the block."""
     for name in ABSENT:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     for name in DEFERRED:
         defer_package(name)
-    # TFDV's and TFMA's displays for notebooks ask whether they are in one, and no more.
+    # TFDV's and TFMA's notebook displays only ask whether they are in a notebook.
     defer_package("IPython", {"get_ipython": "IPython.core.getipython"})
-    with uncollected():
+    with without_garbage_collection():
         yield
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Collects no garbage among what is imported within: it would take a third of the time, and find none."""
+def without_garbage_collection() -> Iterator[None]:
+    """Switches off garbage collection during imports: it would take a third of the time and find nothing."""
     gc.disable()
     try:
         yield

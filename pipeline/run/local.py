@@ -1,4 +1,4 @@
-"""Runs a recipe's pipeline on Beam on this machine: checks it, starts the worker process, watches it, tells its end."""
+"""Runs a recipe's pipeline on this machine: checks it, starts the worker process, watches it, reports its end."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ POLL_SECONDS = 0.4
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run, or the one that already did the same work.
+    """A finished run, or an earlier one that already did the same work.
 
     Attributes:
         id: The run's id.
         nodes: Its node runs by node.
-        new: Whether anything was run for it.
+        new: Whether anything was run now.
     """
 
     id: str
@@ -48,7 +48,7 @@ def run(context: RunContext, view: progress.View) -> Run:
     Raises:
         MillraceError: Another run of the recipe is going on.
         NodeError: A node failed.
-        KeyboardInterrupt: The user stopped the run; nothing half done is left.
+        KeyboardInterrupt: The user stopped the run; nothing half done is left behind.
     """
     prints, request = context.fingerprints, context.request
     with lock.held(context.recipe.name, context.environment):
@@ -58,7 +58,7 @@ def run(context: RunContext, view: progress.View) -> Run:
             if current is not None:
                 return current
         _check_earlier_run(context)
-        # Only now, for what was checked before the last run need not be checked again while nothing changed.
+        # Only now: while nothing has changed, the checks before the last run still hold.
         preflight.check(context.recipe, context.inputs)
         settings, why = context.engine
         beam.reach_engine(settings)
@@ -68,7 +68,7 @@ def run(context: RunContext, view: progress.View) -> Run:
 
 
 def _check_earlier_run(context: RunContext) -> None:
-    """What comes before the first node of a partial run is taken from the last run, which must have it."""
+    """Checks that the last run has the results that a partial run takes from it."""
     from_node, recipe = context.request.from_node, context.recipe
     store = context.workplace.open_store()
     if from_node and not (store and store.run_ids(recipe.name)):
@@ -82,8 +82,8 @@ def _check_earlier_run(context: RunContext) -> None:
 
 def _check_taken_over(recipe: Recipe, from_node: str, store: Store) -> None:
     latest = store.run_ids(recipe.name)[0]
-    there = {node for node, record in store.node_runs(recipe.name, latest).items() if record.succeeded}
-    missing = [node for node in nodes.taken_over(recipe, from_node) if node not in there]
+    succeeded = {node for node, record in store.node_runs(recipe.name, latest).items() if record.succeeded}
+    missing = [node for node in nodes.taken_over(recipe, from_node) if node not in succeeded]
     if missing:
         raise SettingsError(
             f"--from {from_node} takes what comes before it from the last run, and run {latest} has no result of "
@@ -93,7 +93,7 @@ def _check_taken_over(recipe: Recipe, from_node: str, store: Store) -> None:
 
 
 def up_to_date(context: RunContext, prints: Mapping[str, fingerprint.Fingerprint]) -> Run | None:
-    """The latest run, if every node of it has today's fingerprint, succeeded, and still has all its outputs."""
+    """The latest run, if each of its nodes has the current fingerprint, succeeded, and still has all its outputs."""
     recipe = context.recipe.name
     store = context.workplace.open_store()
     latest = store.run_ids(recipe)[:1] if store else []
@@ -121,10 +121,10 @@ def _start_and_watch(context: RunContext, view: progress.View) -> Run:
         process = _start(folder, temporary)
         try:
             with view:
-                # Now, while the worker loads TensorFlow; at the end the user waits for it.
+                # Now, while the worker loads TensorFlow; at the end the user would have to wait for it.
                 reports.prepare()
                 while not _ended(process):
-                    # A server that is away is the worker's trouble; here it costs one look.
+                    # The worker deals with a server that is down; here it costs one update.
                     with suppress(*LOST):
                         view.update(_nodes(context), folder)
                 records = context.workplace.patiently(lambda: _nodes(context))
@@ -140,7 +140,7 @@ def _start_and_watch(context: RunContext, view: progress.View) -> Run:
 
 
 def _start(folder: RunFolder, temporary: str) -> subprocess.Popen[bytes]:
-    """Starts the worker; its temporary files are ours to remove, for it does not end as Python programs do."""
+    """Starts the worker. We remove its temporary files, because it exits without Python's cleanup."""
     with folder.worker_log.open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "pipeline.run.worker", str(folder.request_path)],
@@ -149,13 +149,13 @@ def _start(folder: RunFolder, temporary: str) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
-            # Its own group: Ctrl-C reaches this process first, which then ends the whole group.
+            # In a process group of its own: Ctrl-C reaches this process first, which then kills the whole group.
             start_new_session=True,
         )
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """Waits for the next look at the run; returns at once when the process ends."""
+    """Waits until the next update is due; returns at once when the process ends."""
     try:
         process.wait(timeout=POLL_SECONDS)
     except subprocess.TimeoutExpired:
@@ -168,7 +168,7 @@ def _nodes(context: RunContext) -> dict[str, NodeRun]:
         store = context.workplace.open_store()
         return store.node_runs(context.recipe.name, context.run_id) if store else {}
     except BUSY:
-        # The worker has the file but not yet its tables, or holds its lock; the next look will see more.
+        # The worker has created the file but not yet its tables, or holds its lock; the next update will see more.
         return {}
 
 
@@ -183,5 +183,5 @@ def _raise_failure(records: Mapping[str, NodeRun], folder: RunFolder, exit_code:
         )
     if failed or exit_code:
         log = folder.log_path(failed[0]) if failed else folder.worker_log
-        what = f"{failed[0]} failed" if failed else f"the pipeline could not be run (exit code {exit_code})"
-        raise NodeError(f"{what}.\n{last_line(log)}\n\nLog: {log}")
+        problem = f"{failed[0]} failed" if failed else f"the pipeline could not be run (exit code {exit_code})"
+        raise NodeError(f"{problem}.\n{last_line(log)}\n\nLog: {log}")

@@ -1,7 +1,7 @@
-"""One change to a recipe's artifacts and versions at a time, and each node of a run once at a time.
+"""Locks: one change to a recipe's artifacts and versions at a time, and one process per node of a run.
 
-The locks are the operating system's, on files in the environment's folders: machines that share the folders share the
-locks, where their file system does.
+These are the operating system's locks, on files in the environment's folders. Machines that share the folders share the
+locks if the file system supports it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ PAUSE_SECONDS = 0.02
 
 @contextmanager
 def held(name: str, environment: Environment) -> Iterator[None]:
-    """Holds a recipe's lock; the operating system frees it when this process ends, however it ends.
+    """Holds a recipe's lock; the operating system releases it when this process ends, however it ends.
 
     Raises:
-        BusyError: Another run of the recipe, or a node of one, is going on.
+        BusyError: Another run of the recipe, or one of its nodes, is going on.
     """
     with _recipe_lock(name, environment).open("a+") as lock:
         if not _taken(lock, fcntl.LOCK_EX):
@@ -37,10 +37,10 @@ def held(name: str, environment: Environment) -> Iterator[None]:
 
 @contextmanager
 def shared(name: str, environment: Environment) -> Iterator[None]:
-    """Holds a recipe's lock together with others that share it: nodes of runs that a scheduler started.
+    """Shares a recipe's lock with others: nodes of runs that a scheduler started.
 
     Raises:
-        BusyError: A run or a rollback of the recipe is going on, and wants it alone.
+        BusyError: A run or a rollback of the recipe holds the lock exclusively.
     """
     with _recipe_lock(name, environment).open("a+") as lock:
         if not _taken(lock, fcntl.LOCK_SH):
@@ -51,7 +51,7 @@ def shared(name: str, environment: Environment) -> Iterator[None]:
 
 @contextmanager
 def task(run_folder: Path, node: str) -> Iterator[None]:
-    """Holds the lock of one node of one run: whoever has it knows that no other process runs that node.
+    """Holds the lock of one node of one run: no other process runs that node meanwhile.
 
     Raises:
         BusyError: Another process does.
@@ -64,8 +64,8 @@ def task(run_folder: Path, node: str) -> Iterator[None]:
 
 
 @contextmanager
-def waited_for(path: Path) -> Iterator[None]:
-    """Holds the lock of a file, however long another process has it."""
+def wait_for(path: Path) -> Iterator[None]:
+    """Holds a file's lock, waiting for it however long another process has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -82,7 +82,7 @@ def is_held(name: str, environment: Environment, run_folder: Path | None = None)
 def goes_on(environment: Environment, name: str, run_id: str, node: str | None) -> bool:
     """Whether a run of a recipe, or one node of it, may be going on.
 
-    Where the locks that it would hold are not to be seen from here, as those of another machine, it may be.
+    If the locks that it would hold cannot be seen from here, such as another machine's, it may be.
     """
     folder = environment.log_root / run_id
     own, recipe = _task_lock(folder, node or "*"), environment.state_root / name / ".lock"
@@ -90,7 +90,7 @@ def goes_on(environment: Environment, name: str, run_id: str, node: str | None) 
         tasks = list(folder.glob(own.name))
         if tasks:
             return any(_is_locked(task) for task in tasks)
-        # Without a lock of its own, a node is one of a run that holds the recipe's.
+        # A node without a lock of its own belongs to a run that holds the recipe's lock.
         elsewhere = not recipe.exists() or not folder.exists() or any(folder.glob(_task_lock(folder, "*").name))
         return elsewhere or _is_locked(recipe)
     except OSError:
@@ -128,11 +128,11 @@ def _busy(name: str, lock: IO[str]) -> BusyError:
     return BusyError(f"another run of {name} is going on (process {holder}).", "Wait for its end, or stop it.")
 
 
-def _taken(lock: IO[str], how: int) -> bool:
-    # Tried again: `is_held` in another process has it for an instant.
+def _taken(lock: IO[str], operation: int) -> bool:
+    # Retried because `is_held` in another process takes it for an instant.
     for _ in range(TRIES):
         try:
-            fcntl.flock(lock, how | fcntl.LOCK_NB)
+            fcntl.flock(lock, operation | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(PAUSE_SECONDS)
         else:

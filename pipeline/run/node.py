@@ -1,7 +1,7 @@
-"""Runs one node of a run in this process: what any scheduler calls, a process a task.
+"""Runs one node of a run in this process: what any scheduler calls, one process per task.
 
-It is the local run's node: the same pipeline, driver, cache, fingerprint and log. Whoever holds a task's lock knows
-that no other process runs that node of that run, so that what is found unfinished there is what a killed one left.
+It runs the node as a local run does: the same pipeline, driver, cache, fingerprint and log. Whoever holds a task's lock
+knows that no other process runs that node of that run, so anything unfinished was left by a killed process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class StoppedError(KeyboardInterrupt):
-    """The scheduler asked this process to end, by SIGTERM."""
+    """The scheduler asked this process to stop, by SIGTERM."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Task:
     """One node of one run.
 
     Attributes:
-        context: The run, as `millrace run` would make it.
+        context: The run, as `millrace run` would create it.
         node: The node's id.
-        launcher: Starts the processes of a training in several; None starts them on this machine.
+        launcher: Starts the processes of distributed training; None: on this machine.
     """
 
     context: RunContext
@@ -56,11 +56,11 @@ class Task:
 
     @property
     def log_path(self) -> Path:
-        """What the node prints."""
+        """The node's log."""
         return self.context.folder.log_path(self.node)
 
     def sweep_leftovers(self, still_writing: bool = False) -> None:
-        """Cancels what a killed process left of this node of this run; see `Workplace.sweep_leftovers`."""
+        """Cancels what a killed process left unfinished of this node; see `Workplace.sweep_leftovers`."""
         self.context.workplace.sweep_leftovers(self.context.recipe.name, self.run_id, self.node, still_writing)
 
 
@@ -70,7 +70,7 @@ class Done:
 
     Attributes:
         record: Its execution.
-        new: Whether anything was done now.
+        new: Whether it was run now.
     """
 
     record: NodeRun
@@ -78,23 +78,23 @@ class Done:
 
 
 def run(task: Task) -> Done:
-    """Runs a node, where it has not succeeded in this run yet.
+    """Runs a node, unless it has already succeeded in this run.
 
     Raises:
-        SettingsError: The node cannot be run in this run: the nodes before it have not succeeded, it did with other
+        SettingsError: The node cannot run in this run: nodes before it have not succeeded, it succeeded with other
             settings or code, or the run is another recipe's.
-        BusyError: Another process runs this node of this run, or the recipe alone.
-        StoreError: The metadata store is away.
-        ClusterError: The cluster that trains is away.
+        BusyError: Another process runs this node of this run, or holds the recipe's lock exclusively.
+        StoreError: The metadata store cannot be reached.
+        ClusterError: The cluster that trains cannot be reached.
         NodeError: The node failed.
-        KeyboardInterrupt: The user or the scheduler stopped it; nothing half done is left.
+        KeyboardInterrupt: The user or the scheduler stopped it; nothing half done is left behind.
     """
     check_run_id(task.run_id)
     context = task.context
     prints = context.fingerprints
     context.workplace.prepare_store()
     with lock.shared(context.recipe.name, context.environment), lock.task(context.folder.path, task.node):
-        earlier = _earlier(task, _nodes(task), prints.get(task.node))
+        earlier = _earlier_success(task, _nodes(task), prints.get(task.node))
         if earlier is not None:
             return Done(earlier, new=False)
         preflight.check(context.recipe, context.inputs)
@@ -115,7 +115,7 @@ def run(task: Task) -> Done:
 
 
 def check_run_id(run_id: str) -> None:
-    """Checks that a run's id can be a folder's name.
+    """Checks that a run id can be a folder's name.
 
     Raises:
         SettingsError: It cannot.
@@ -127,10 +127,10 @@ def check_run_id(run_id: str) -> None:
 
 
 def _nodes(task: Task) -> Mapping[str, NodeRun]:
-    """The run's nodes, as they are in the store.
+    """The run's node runs, as recorded in the store.
 
     Raises:
-        SettingsError: It is a run of another recipe.
+        SettingsError: The run is another recipe's.
     """
     recipe = task.context.recipe.name
     store = task.context.workplace.open_store()
@@ -142,8 +142,8 @@ def _nodes(task: Task) -> Mapping[str, NodeRun]:
     return {record.node: record for record in run.nodes}
 
 
-def _earlier(task: Task, records: Mapping[str, NodeRun], wanted: Fingerprint | None) -> NodeRun | None:
-    """The node's execution, where it succeeded in this run already."""
+def _earlier_success(task: Task, records: Mapping[str, NodeRun], wanted: Fingerprint | None) -> NodeRun | None:
+    """The node's execution, if it has already succeeded in this run."""
     record = records.get(task.node)
     if record is None or not record.succeeded:
         return None
@@ -156,7 +156,7 @@ def _earlier(task: Task, records: Mapping[str, NodeRun], wanted: Fingerprint | N
 
 
 def _work(task: Task, prints: Mapping[str, Fingerprint]) -> None:
-    """Imports TFX and runs the node; all that it prints is in its log."""
+    """Imports TFX and runs the node; all output goes to its log."""
     context = task.context.patient()
     with ExitStack() as stack:
         stack.enter_context(_temporary_folder())
@@ -166,13 +166,13 @@ def _work(task: Task, prints: Mapping[str, Fingerprint]) -> None:
             from pipeline.run import tfx_adapter
         compiled = tfx_adapter.compile_pipeline(context)
         _check_upstream(task, tfx_adapter.upstream_nodes(compiled, task.node))
-        stack.enter_context(_alone(task, prints))
+        stack.enter_context(_exclusively(task, prints))
         tfx_adapter.run_node(compiled, task.node, context, task.launcher)
 
 
 @contextmanager
 def _temporary_folder() -> Iterator[None]:
-    """Everything temporary in one folder, which goes with the node: its process does not end as Python programs do."""
+    """Keeps temporary files in one folder, removed with the node: its process exits without Python's cleanup."""
     with tempfile.TemporaryDirectory(prefix="millrace-", ignore_cleanup_errors=True) as folder:
         before = os.environ.get("TMPDIR"), tempfile.tempdir
         os.environ["TMPDIR"] = tempfile.tempdir = folder
@@ -187,18 +187,18 @@ def _temporary_folder() -> Iterator[None]:
 
 
 def _check_upstream(task: Task, upstream: list[str]) -> None:
-    there = task.context.workplace.patiently(lambda: _nodes(task))
-    missing = [node for node in upstream if node not in there or not there[node].succeeded]
+    records = task.context.workplace.patiently(lambda: _nodes(task))
+    missing = [node for node in upstream if node not in records or not records[node].succeeded]
     if missing:
-        states = ", ".join(f"{node} ({there[node].state if node in there else 'not begun'})" for node in missing)
+        states = ", ".join(f"{node} ({records[node].state if node in records else 'not begun'})" for node in missing)
         raise SettingsError(
             f"{task.node} comes after nodes that have not succeeded in run {task.run_id}: {states}.", "Run them first."
         )
 
 
 @contextmanager
-def _alone(task: Task, prints: Mapping[str, Fingerprint]) -> Iterator[None]:
-    """Keeps two runs of a recipe from training in one folder of checkpoints, or pushing to one folder, at once."""
+def _exclusively(task: Task, prints: Mapping[str, Fingerprint]) -> Iterator[None]:
+    """Keeps two runs of a recipe from training in one checkpoint folder, or pushing to one folder, at the same time."""
     folder = task.context.environment.state_root / task.context.recipe.name
     paths = {
         nodes.TRAINER_NODE: folder / "checkpoints" / f"{prints[nodes.TRAINER_NODE].digest}.lock",
@@ -207,7 +207,7 @@ def _alone(task: Task, prints: Mapping[str, Fingerprint]) -> Iterator[None]:
     if task.node not in paths:
         yield
         return
-    with lock.waited_for(paths[task.node]):
+    with lock.wait_for(paths[task.node]):
         yield
 
 
@@ -225,7 +225,7 @@ def _translated(task: Task) -> Iterator[None]:
 
 
 def _cause_of_loss(error: BaseException | None) -> BaseException | None:
-    """What says that the metadata store is away, among an error and its causes."""
+    """The error, or the first of its causes, that says that the metadata store is down."""
     while error is not None and not isinstance(error, LOST):
         error = error.__cause__ or error.__context__
     return error
@@ -233,7 +233,7 @@ def _cause_of_loss(error: BaseException | None) -> BaseException | None:
 
 @contextmanager
 def stopped_by_the_scheduler() -> Iterator[None]:
-    """Ends like Ctrl-C where SIGTERM comes: with nothing half done left."""
+    """Treats SIGTERM like Ctrl-C: nothing half done is left behind."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise StoppedError

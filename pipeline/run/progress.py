@@ -1,4 +1,4 @@
-"""The live picture of a run: a table in a terminal, plain lines elsewhere."""
+"""The live view of a run: a table in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ STYLES = {
 
 
 class View:
-    """Shows a run while it goes on.
+    """Shows a run while it is going on.
 
     Args:
-        console: Where to show it; a console that is no terminal gets a line whenever a node's state changes.
+        console: Where to show it; if it is not a terminal, it gets a line whenever a node's state changes.
         title: What is being run.
         nodes: The nodes in the order of the data flow.
     """
@@ -59,18 +59,18 @@ class View:
             self._live.stop()
 
     def announce(self, text: str) -> None:
-        """Shows one line that stays."""
+        """Prints a line above the view."""
         self._console.print(text, highlight=False, soft_wrap=True)
 
     def update(self, node_runs: Mapping[str, NodeRun], folder: RunFolder) -> None:
-        """Shows the node runs as they are now."""
+        """Shows the current state of the node runs."""
         if self._live:
             self._live.update(self._table(node_runs, folder), refresh=True)
             return
         for node in self._nodes:
             record = node_runs.get(node)
             state = state_of(record)
-            # Without a record, too, where it had one: the store was busy at this look.
+            # A record may be missing although there was one before: the store was busy this time.
             if record and state != self._shown.get(node):
                 self._shown[node] = state
                 elapsed = _elapsed(record) if state != "running" else ""
@@ -92,18 +92,20 @@ class View:
 
 
 def state_of(record: NodeRun | None) -> str:
-    """The state of a node in the user's words."""
+    """The state of a node in words for users."""
     return STATE_WORDS[record.state] if record else "waiting"
 
 
 def training_note(folder: RunFolder, node: str) -> str:
-    """Epoch and loss of a node that trains, else nothing."""
+    """The epoch and metrics of a node that is training; empty for others."""
     path = folder.progress_path(node)
     if not path.exists():
         return ""
-    seen = json.loads(path.read_text(encoding="utf-8"))
-    metrics = "  ".join(f"{name} {value:.4f}" for name, value in seen["metrics"].items() if not name.startswith("val_"))
-    return f"epoch {seen['epoch']}/{seen['epochs']}  {metrics}  {seen['note']}"
+    progress = json.loads(path.read_text(encoding="utf-8"))
+    metrics = "  ".join(
+        f"{name} {value:.4f}" for name, value in progress["metrics"].items() if not name.startswith("val_")
+    )
+    return f"epoch {progress['epoch']}/{progress['epochs']}  {metrics}  {progress['note']}"
 
 
 def _elapsed(record: NodeRun) -> str:

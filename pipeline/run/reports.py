@@ -1,4 +1,4 @@
-"""The report that every run leaves: where it lies, when it is written, and what it shows beside the metadata store."""
+"""The report of a run: where and when it is written, and what it shows besides the contents of the metadata store."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ Commands = tuple[tuple[str, str], ...]
 
 
 def prepare() -> None:
-    """Loads what writing a report needs; a run does it while it waits for its worker."""
-    # Its sections with the rest: writing imports nothing any more.
+    """Imports what writing a report needs; a run does this while it waits for its worker."""
+    # Imports the report's sections too, so that writing imports nothing more.
     from ui import rendering
     from ui.report import page  # noqa: F401
 
     rendering.prepare()
 
 
-def leave(workplace: Workplace, run_id: str, chosen: Recipe) -> str | None:
-    """Writes the report of a run that just ended and says where it is.
+def write_after_run(workplace: Workplace, run_id: str, chosen: Recipe) -> str | None:
+    """Writes the report of a run that has just ended and says where it is.
 
-    Whatever goes wrong with it is told and logged, and changes nothing about the run.
+    An error in it is shown and logged, and does not affect the run.
 
     Returns:
-        A line for the user; None where the run never came as far as the metadata store.
+        A line for the user; None if the run never reached the metadata store.
     """
     path = workplace.run_folder(run_id).report_path
     try:
@@ -55,7 +55,7 @@ def leave(workplace: Workplace, run_id: str, chosen: Recipe) -> str | None:
 
 
 def _logged(log: Path) -> str:
-    """Where the traceback of the error that is being handled can be read."""
+    """Logs the traceback of the error being handled, and says where."""
     try:
         log.write_text(traceback.format_exc(), encoding="utf-8")
     except OSError as error:
@@ -75,13 +75,13 @@ def write(store: Queries, run: RunRecord, around: Surroundings, path: Path) -> N
 
 
 def surroundings(store: Queries, run: RunRecord, workplace: Workplace, chosen: Recipe | None = None) -> Surroundings:
-    """What the page of a run shows that the metadata store does not know.
+    """What a run's page shows that is not in the metadata store.
 
     Args:
         store: The store.
         run: The run.
         workplace: Where it ran.
-        chosen: The run's recipe; found by its name where it is not given.
+        chosen: The run's recipe; None: found by its name.
     """
     from ui.report.source import Surroundings
 
@@ -89,12 +89,12 @@ def surroundings(store: Queries, run: RunRecord, workplace: Workplace, chosen: R
     request = folder.read_request()
     chosen = chosen or _recipe(run, request)
     readme = project.recipes_folder() / run.pipeline / README
-    where = environment_words(workplace.name)
-    served, commands = _serving(run, _pushed(store, run), where)
+    environment = environment_words(workplace.name)
+    served, commands = _serving(run, _pushed(store, run), environment)
     return Surroundings(
         graph=_graph(chosen),
         log_folder=folder.path if folder.path.exists() else None,
-        commands=(*_going_on(run, request), *commands, *_looking_closer(store, run, where)),
+        commands=(*_resume_commands(run, request), *commands, *_explaining_commands(store, run, environment)),
         recipe_text=readme.read_text(encoding="utf-8", errors="replace") if readme.exists() else "",
         served=served,
     )
@@ -104,12 +104,12 @@ def _graph(chosen: Recipe | None) -> dict[str, tuple[str, ...]]:
     try:
         return nodes.graph(chosen) if chosen else {}
     except SettingsError:
-        # The recipe's own nodes have changed since, and are not what they should be.
+        # The recipe's own nodes have changed since, and now have mistakes.
         return {}
 
 
 def _recipe(run: RunRecord, request: Request | None) -> Recipe | None:
-    """The recipe as the run had it; None where today's does not go with what was asked for then."""
+    """The recipe as the run had it; None if the current one does not fit what was requested then."""
     try:
         return recipe.load(run.pipeline, request.overrides if request else ())
     except SettingsError:
@@ -122,39 +122,43 @@ def _pushed(store: Queries, run: RunRecord) -> ArtifactRecord | None:
     return next((a for outputs in outputs_of_runs for a in outputs.get("pushed_model", [])), None)
 
 
-def _serving(run: RunRecord, pushed: ArtifactRecord | None, where: list[str]) -> tuple[str, Commands]:
-    """What became of the pushed model since, and how to serve it or another."""
+def _serving(run: RunRecord, pushed: ArtifactRecord | None, environment: list[str]) -> tuple[str, Commands]:
+    """What has become of the pushed model since, and how to serve it or another."""
     if pushed is None:
         return "", ()
     try:
         state = run_summary.push_state(pushed.properties)
     except MillraceError as error:
-        return f"What is served cannot be told: {error}", ()
+        return f"It is not known what is served: {error}", ()
     if state.restorable is not None:
-        back = shell_line("rollback", run.pipeline, "--to", str(state.restorable), *where)
+        back = shell_line("rollback", run.pipeline, "--to", str(state.restorable), *environment)
         return state.why_not or "", (("Serve this model again", back),)
     if state.served is None:
         return state.why_not or "", ()
     commands = (
-        ("Serve it", shell_line("serve", run.pipeline, *where)),
+        ("Serve it", shell_line("serve", run.pipeline, *environment)),
         ("Inspect it", f"{program('saved_model_cli')} show --dir {display_path(state.served)} --all"),
-        ("Versions to roll back to", shell_line("rollback", run.pipeline, "--list", *where)),
-        ("Roll back to the version before", shell_line("rollback", run.pipeline, *where)),
+        ("Versions to roll back to", shell_line("rollback", run.pipeline, "--list", *environment)),
+        ("Roll back to the version before", shell_line("rollback", run.pipeline, *environment)),
     )
     return f"It is served from {display_path(state.served)}.", commands
 
 
-def _going_on(run: RunRecord, request: Request | None) -> Commands:
+def _resume_commands(run: RunRecord, request: Request | None) -> Commands:
     unfinished = run.state in {"FAILED", "CANCELED", KILLED}
     return (("Go on", run_line(request)),) if unfinished and request else ()
 
 
-def _looking_closer(store: Queries, run: RunRecord, where: list[str]) -> Commands:
-    """What was the matter, and what changed."""
+def _explaining_commands(store: Queries, run: RunRecord, environment: list[str]) -> Commands:
+    """The commands that explain the run: why the Trainer ran, and what changed."""
     before = store.runs(run.pipeline, limit=1, before=run.number)
-    why = shell_line("why", "Trainer", "--recipe", run.pipeline, *where)
+    why = shell_line("why", "Trainer", "--recipe", run.pipeline, *environment)
     trained = any(node.node == "Trainer" for node in run.nodes)
     return (
         *((("Why the Trainer ran", why),) if trained else ()),
-        *((("What changed since the run before", shell_line("diff", before[0].id, run.id, *where)),) if before else ()),
+        *(
+            (("What changed since the run before", shell_line("diff", before[0].id, run.id, *environment)),)
+            if before
+            else ()
+        ),
     )

@@ -1,6 +1,6 @@
-"""The versions that can be served, where each came from, and going back to an older one.
+"""The versions that can be served, where each came from, and rollbacks to an older one.
 
-A rollback pushes an older version again under a new number, and records that in the metadata store.
+A rollback pushes an older version again under a new number and records that in the metadata store.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Metrics = dict[str, float | None]
 
 @dataclass(frozen=True)
 class VersionEntry:
-    """A version and what is known of it.
+    """A version and what is known about it.
 
     Attributes:
         number: The version's number.
-        pushed: When it appeared, in local time; empty where it has no manifest.
+        pushed: When it was pushed, in local time; empty without a manifest.
         source: The run that pushed it, or the version that a rollback restored.
-        model: The id of its Model artifact; empty where it has no manifest.
-        metrics: The Evaluator's values by metric; empty where the store does not know them.
+        model: The id of its Model artifact; empty without a manifest.
+        metrics: The Evaluator's values by metric; empty if the store does not have them.
         note: `served`, `rolled back`, or nothing.
     """
 
@@ -54,7 +54,7 @@ def version_entries(name: str, existing: Sequence[Version], store: Store | None)
     Args:
         name: The recipe's name.
         existing: The versions, oldest first.
-        store: Knows their metrics; None where there is none.
+        store: The metadata store, which has their metrics; None if there is none.
     """
     metrics = _metrics_by_model(name, store) if store else {}
     withdrawn = set(withdrawn_models(list(existing)))
@@ -93,7 +93,7 @@ def _number(value: float | None) -> str:
 
 
 def _metrics_by_model(name: str, store: Store) -> dict[int, Metrics]:
-    """What the latest evaluation of each model says."""
+    """The metrics of each model's latest evaluation."""
     metrics: dict[int, Metrics] = {}
     for record in store.history(name, "Evaluator"):
         models = store.inputs(record.id).get("model", [])
@@ -106,21 +106,21 @@ def _metrics_by_model(name: str, store: Store) -> dict[int, Metrics]:
 
 
 NODE = "Rollback"
-"""What a rollback is called in the metadata store, beside the pipeline's own nodes."""
+"""The node name of rollbacks in the metadata store, beside the pipeline's nodes."""
 
 OUTPUT = "pushed_model"
 PUSHED_MODEL = "PushedModel"
 
 
 @dataclass(frozen=True)
-class RollbackDone:
-    """A rollback.
+class Rollback:
+    """A completed rollback.
 
     Attributes:
         path: The new version's folder.
-        served_before: The version that was served.
+        served_before: The version that was served before.
         restored: The version whose content the new one has.
-        recorded: Whether the metadata store, if there is one, knows of it.
+        recorded: Whether it was recorded in the metadata store; False if there is none.
     """
 
     path: Path
@@ -129,13 +129,13 @@ class RollbackDone:
     recorded: bool
 
 
-def roll_back(name: str, workplace: Workplace, to: int | None = None) -> RollbackDone:
+def roll_back(name: str, workplace: Workplace, to: int | None = None) -> Rollback:
     """Serves an older version again.
 
     Args:
         name: The recipe's name.
         workplace: Where its models are served from.
-        to: The version to go back to; None for the newest of another content than what is served.
+        to: The version to go back to; None: the newest whose content differs from what is served.
 
     Raises:
         PushError: There is no such version, or it cannot be pushed again.
@@ -151,11 +151,11 @@ def roll_back(name: str, workplace: Workplace, to: int | None = None) -> Rollbac
         recorded = workplace.has_store
         if recorded:
             _record_rollback(name, workplace, properties)
-    return RollbackDone(path, served.number, target.number, recorded)
+    return Rollback(path, served.number, target.number, recorded)
 
 
 def choose_version(base: Path, existing: Sequence[Version], to: int | None) -> Version:
-    """The version to go back to.
+    """Chooses the version to go back to.
 
     Raises:
         PushError: There is none.
@@ -172,17 +172,17 @@ def choose_version(base: Path, existing: Sequence[Version], to: int | None) -> V
                 "which is served."
             )
         return others[-1]
-    there = {version.number: version for version in existing}
-    if to not in there:
+    by_number = {version.number: version for version in existing}
+    if to not in by_number:
         raise PushError(f"{base} has no version {to}; it could go back to {numbers or 'none'}.")
-    if there[to].content == served.content:
-        what = "is served already" if to == served.number else f"is what version {served.number} serves already"
-        raise PushError(f"version {to} {what}; it could go back to {numbers or 'none'}.")
-    return there[to]
+    if by_number[to].content == served.content:
+        reason = "is served already" if to == served.number else f"is what version {served.number} serves already"
+        raise PushError(f"version {to} {reason}; it could go back to {numbers or 'none'}.")
+    return by_number[to]
 
 
 def _record_rollback(name: str, workplace: Workplace, properties: manifest.Properties) -> None:
-    """Adds the rollback as an execution with its PushedModel, and the versions before it as its inputs."""
+    """Records the rollback as an execution with its PushedModel, and the two older versions as its inputs."""
     store = workplace.open_for_writing()
     uri = _write_artifact(name, workplace, properties)
     execution = mlmd_pb2.Execution(
@@ -199,11 +199,11 @@ def _record_rollback(name: str, workplace: Workplace, properties: manifest.Prope
                 holder.custom_properties[key].int_value = value
             else:
                 holder.custom_properties[key].string_value = value
-    given = {
+    inputs = {
         "rolled_back": _artifact_of(store, properties, str(properties["rolled_back_from"])),
         "restored": _artifact_of(store, properties, str(properties["restored_version"])),
     }
-    events = [(artifact, _event(mlmd_pb2.Event.INPUT, key)) for key, artifact in given.items() if artifact is not None]
+    events = [(artifact, _event(mlmd_pb2.Event.INPUT, key)) for key, artifact in inputs.items() if artifact is not None]
     contexts = [_context(store, PIPELINE_CONTEXT, name), _context(store, NODE_CONTEXT, f"{name}.{NODE}")]
     store.put_execution(
         execution,
@@ -214,19 +214,19 @@ def _record_rollback(name: str, workplace: Workplace, properties: manifest.Prope
 
 
 def _write_artifact(name: str, workplace: Workplace, properties: manifest.Properties) -> str:
-    """Writes the artifact's file, and returns where the artifact is."""
+    """Writes the artifact's file and returns the artifact's URI."""
     folder = workplace.environment.pipeline_root / name / NODE / OUTPUT / str(properties["pushed_version"])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pushed.json").write_text(json.dumps(properties, indent=2), encoding="utf-8")
     if workplace.mirror is None:
         return str(folder)
     uri = workplace.mirror.uri_of(str(folder))
-    workplace.mirror.send(uri)
+    workplace.mirror.upload(uri)
     return uri
 
 
 def _artifact_of(store: mlmd.MetadataStore, properties: manifest.Properties, version: str) -> mlmd_pb2.Artifact | None:
-    """The PushedModel of a version in the same folder, where the store has it."""
+    """The PushedModel of a version in the same folder, if the store has it."""
     destination = str(Path(str(properties["pushed_destination"])).parent / version)
     pushed = [
         artifact
@@ -244,7 +244,7 @@ def _event(kind: int, key: str) -> mlmd_pb2.Event:
 
 
 def _context(store: mlmd.MetadataStore, type_name: str, name: str) -> mlmd_pb2.Context:
-    known = store.get_context_by_type_and_name(type_name, name)
-    if known is not None:
-        return known
+    context = store.get_context_by_type_and_name(type_name, name)
+    if context is not None:
+        return context
     return mlmd_pb2.Context(type_id=store.put_context_type(mlmd_pb2.ContextType(name=type_name)), name=name)

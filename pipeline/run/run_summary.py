@@ -1,4 +1,4 @@
-"""What came out of a run: metrics against their bars, slices, what became of the pushed model, and what to do next."""
+"""The summary of a run: metrics against their bars, slices, what became of the pushed model, and what to do next."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ MAX_PROBLEMS = 3
 
 @dataclass(frozen=True)
 class PushState:
-    """What became of a push.
+    """What became of a pushed model.
 
     Attributes:
-        served: The folder that serves the pushed model; None where no version does.
-        why_not: Why none does, as a sentence; None where one does or nothing was pushed.
-        restorable: The version that holds the model and could be served again, where none serves it.
+        served: The folder of the version that serves it; None if none does.
+        why_not: Why none does, as a sentence; None if one does or nothing was pushed.
+        restorable: The version that holds the model and could be served again, if none serves it.
     """
 
     served: Path | None = None
@@ -41,7 +41,7 @@ class PushState:
 
 
 def push_state(properties: dict[str, Any]) -> PushState:
-    """The state of a push now.
+    """The current state of a push.
 
     Args:
         properties: Those of its PushedModel; see components/pusher/manifest.py.
@@ -62,34 +62,34 @@ def push_state(properties: dict[str, Any]) -> PushState:
     pushed = existing.get(path)
     if pushed and pushed.content == served.content:
         return PushState(served.path)
-    return PushState(None, _other(int(path.name), served), int(path.name) if pushed else None)
+    return PushState(None, _why_not_served(int(path.name), served), int(path.name) if pushed else None)
 
 
-def _other(pushed: int, served: Version) -> str:
-    what = f"Not served: version {served.number} is"
+def _why_not_served(pushed: int, served: Version) -> str:
+    start = f"Not served: version {served.number} is"
     rollback = served.manifest.rollback if served.manifest else None
     if rollback and served.manifest:
         when = served.manifest.pushed.astimezone().strftime("%Y-%m-%d %H:%M")
         return (
-            f"{what}, the content of version {rollback.restored_version}, since the rollback of {when}; "
+            f"{start}, the content of version {rollback.restored_version}, since the rollback of {when}; "
             f"this run's model is version {pushed}."
         )
-    return f"{what}, which was pushed later; this run's model is version {pushed}."
+    return f"{start}, which was pushed later; this run's model is version {pushed}."
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """The end of a run.
+    """The summary of a run.
 
     Attributes:
         evaluation: The Evaluator's summary, or None when it did not run.
         pushed_to: The folder that serves the pushed model, or None.
-        notes: What the run let pass and the user should know, a line each.
+        notes: What the run let pass and the user should know about, one line each.
         tflite: The TF Lite node's report, or None when the run has no such node.
         infra: The InfraValidator's report, or None when it did not run.
         infra_report: Where that report is.
         not_served: Why a good model is not served, or None.
-        restorable: The version that would be served by a rollback to it, where `not_served` says why it is not.
+        restorable: The version to roll back to, to serve that model, if `not_served` is given.
         let_pass: How many anomalies the data gate let pass.
     """
 
@@ -105,20 +105,20 @@ class RunSummary:
 
     @property
     def reached_bars(self) -> bool:
-        """Whether no bar was missed; a run that did not get as far as the Evaluator missed none."""
+        """Whether no bar was missed; a run that did not reach the Evaluator missed none."""
         return self.evaluation is None or self.evaluation.blessed
 
     @property
     def good_enough(self) -> bool:
-        """Whether no bar was missed, and the model answers in the model server as the Evaluator saw it."""
+        """Whether no bar was missed, and the model server's responses match what the Evaluator saw."""
         return self.reached_bars and (self.infra is None or self.infra.blessed)
 
 
 def read_run_summary(store: Store, nodes: Mapping[str, NodeRun]) -> RunSummary:
-    """The summary of the run with these node runs.
+    """Reads the summary of the run with these node runs.
 
     Raises:
-        ContentError: A file that one of them left is missing or broken.
+        ContentError: One of their files is missing or broken.
         PushError: The serving folder cannot be read.
     """
 
@@ -144,22 +144,22 @@ def read_run_summary(store: Store, nodes: Mapping[str, NodeRun]) -> RunSummary:
 
 
 def _data_notes(store: Store, nodes: Mapping[str, NodeRun]) -> tuple[tuple[str, ...], int]:
-    """What of the data was set aside or let pass, a line each; and how many anomalies were let pass."""
+    """What data were set aside or let pass, one line each; and how many anomalies were let pass."""
     notes, let_pass = [], 0
     for artifact in _outputs(store, nodes, "ExampleGen", "rejected_rows"):
         if count := artifact.properties.get("num_rows", 0):
             rows = _counted(count, "row", "rows")
-            notes.append(f"Set aside  {rows}, with the reason of each, in {display_path(artifact.uri)}")
+            notes.append(f"Set aside  {rows}, with the reason for each, in {display_path(artifact.uri)}")
     for artifact in _outputs(store, nodes, "DataGate", "verdict"):
         if count := artifact.properties.get("num_anomalies", 0):
             let_pass += count
             anomalies = _counted(count, "anomaly", "anomalies")
-            notes.append(f"Let pass   {anomalies} of the data, listed in {display_path(artifact.uri)}")
+            notes.append(f"Let pass   {anomalies} in the data, listed in {display_path(artifact.uri)}")
     return tuple(notes), let_pass
 
 
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
+def _counted(count: int, singular: str, plural: str) -> str:
+    return f"{count:,} {singular if count == 1 else plural}"
 
 
 def _outputs(store: Store, nodes: Mapping[str, NodeRun], node: str, name: str) -> list[ArtifactRecord]:
@@ -204,7 +204,7 @@ def _show_problems(console: Console, problems: Sequence[str], report: Path | Non
 
 
 def _tflite_line(report: TFLiteReport) -> Text:
-    """What became of the TF Lite model; without a size there is none."""
+    """The line about the TF Lite model; a report without a size means that none was made."""
     if report.size_bytes is None or report.variables_bytes is None:
         return Text(f"TF Lite    not made: {report.refused}.", style="yellow")
     ratio = report.variables_bytes / report.size_bytes
@@ -230,7 +230,7 @@ def _metrics_table(summary: Summary) -> Table:
             header_style="dim",
             style="dim" if heading == "95 %" else "",
             justify="right" if heading in {"Value", "Baseline"} else "left",
-            # In a narrow terminal names and bars are broken into lines, and no number is cut.
+            # In a narrow terminal, names and bars wrap, and numbers are never cut off.
             no_wrap=heading not in {"Metric", "Bar"},
             overflow="fold",
         )
@@ -244,12 +244,12 @@ def _metrics_table(summary: Summary) -> Table:
 
 
 def _interval(interval: Interval | None) -> str:
-    """Where a metric's true value likely is; evaluations of older versions do not say."""
+    """A metric's confidence interval; evaluations by older versions have none."""
     return f"({interval.low:.3f}\N{EN DASH}{interval.high:.3f})" if interval else ""
 
 
 def _slices_table(slices: Sequence[Slice], between: str = " ") -> Table:
-    """Slices with their metrics; `between` is what parts a number from its interval."""
+    """Slices with their metrics; `between` separates a number from its interval."""
     table = _table("Slices")
     shown = slices[:MAX_SLICES]
     columns = []
@@ -264,7 +264,7 @@ def _slices_table(slices: Sequence[Slice], between: str = " ") -> Table:
 
 
 def _slice_cells(slices: Sequence[Slice], metric: str, between: str) -> list[Text]:
-    """A metric of each slice with its interval; the numbers stand below each other."""
+    """The values of a metric with their intervals, a cell per slice, with the numbers aligned."""
     numbers = [_number(part.metrics[metric]) for part in slices]
     width = max(map(len, numbers))
     intervals = [_interval(part.intervals.get(metric)) for part in slices]

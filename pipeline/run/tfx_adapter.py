@@ -1,12 +1,12 @@
-"""What TFX and Beam force on us, in one place: how they run our nodes, and how these get what a run hands down.
+"""What TFX and Beam force on us, in one place: how they run our nodes, and how the nodes get the run's context.
 
-- TFX makes executors and file systems itself, and Beam pickles a node before it runs it: neither can be given an object
-  of ours. So a run is known here by its id while it goes on, in the process that runs it (`_runs`).
-- An executor is given execution properties alone; what is no part of its cache key is added to them in memory, after
-  the key is made, and dropped by TFX when it publishes them.
-- Everything of TFX but the executors - input resolution, cache keys, published artifacts - sees the URIs of artifacts
-  alone, so that each pod may have a cache at a place of its own. See docs/adr/0023-object-stores-at-the-executor.md.
-- TFX makes its own clients of the metadata store: `be_patient` has them wait for a server that is away.
+- TFX creates executors and file systems itself, and Beam pickles a node before it runs it: neither can be given an
+  object of ours. So the process that runs a run can look it up by its id while it is going on (`_runs`).
+- An executor gets only execution properties. What is not part of its cache key is added to them in memory, after the
+  key has been computed, and TFX drops it when it publishes them.
+- Everything in TFX except the executors (input resolution, cache keys, published artifacts) sees only the URIs of
+  artifacts, so each pod may have its cache in a different place. See docs/adr/0023-object-stores-at-the-executor.md.
+- TFX creates its own clients of the metadata store: `be_patient` makes them wait for a server that is down.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from pipeline.run.objects.mirror import Mirror
 Artifacts = Mapping[str, Sequence[Artifact]]
 
 FIRST_PRIORITY = 0
-"""Before TFX's own file systems, which TensorFlow lacks here."""
+"""Before TFX's own file systems for these schemes, which need a TensorFlow that supports them."""
 
 _runs: dict[str, RunContext] = {}
-"""What this process runs now, by run id."""
+"""The runs that this process is running, by run id."""
 
 
 def compile_pipeline(context: RunContext) -> Any:
-    """The pipeline of a run as TFX's `pipeline_pb2.Pipeline`."""
+    """Compiles the pipeline of a run to TFX's `pipeline_pb2.Pipeline`."""
     reduce_overhead()
     # TFX logs whole protos at INFO; what a user needs to read starts at WARNING.
     logging.set_verbosity(logging.WARNING)
@@ -66,7 +66,7 @@ def compile_pipeline(context: RunContext) -> Any:
     environment = context.environment.model_copy(update={"beam": engine})
     pipeline = dag.build(context.recipe, environment, context.fingerprints, request.span, connection, not request.force)
     compiled = Compiler().compile(pipeline)
-    # Set before the runner, which would otherwise name the run by the time alone.
+    # Set here, because the runner would otherwise name the run by the time alone.
     runtime_parameter_utils.substitute_runtime_parameter(
         compiled, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: request.run_id}
     )
@@ -74,23 +74,23 @@ def compile_pipeline(context: RunContext) -> Any:
 
 
 def run_pipeline(compiled: Any, context: RunContext) -> None:
-    """Runs the nodes of a compiled pipeline that are asked for, on Beam in this process."""
-    with _known(context):
+    """Runs the requested nodes of a compiled pipeline, on Beam in this process."""
+    with _registered(context):
         _Runner().run_with_ir(compiled, run_options=_partial_run(context.request))
 
 
 def run_node(compiled: Any, node: str, context: RunContext, training_launcher: Launcher | None = None) -> None:
-    """Runs one node of a compiled pipeline here and now; the nodes before it must have run.
+    """Runs one node of a compiled pipeline in this process; the nodes before it must have run.
 
     Args:
         compiled: TFX's `pipeline_pb2.Pipeline`.
         node: The node's id.
         context: The run.
-        training_launcher: Starts the processes of a training in several; None starts them on this machine.
+        training_launcher: Starts the processes of distributed training; None: on this machine.
     """
     deployment = runner_utils.extract_local_deployment_config(compiled)
     connection = deployment.metadata_connection_config
-    with _known(context):
+    with _registered(context):
         _Launcher(
             context=context,
             training_launcher=training_launcher,
@@ -104,7 +104,7 @@ def run_node(compiled: Any, node: str, context: RunContext, training_launcher: L
 
 
 def upstream_nodes(compiled: Any, node: str) -> list[str]:
-    """The nodes of a compiled pipeline that a node comes after."""
+    """The upstream nodes of a node in a compiled pipeline."""
     return list(_node_of(compiled, node).upstream_nodes)
 
 
@@ -113,7 +113,7 @@ def _node_of(compiled: Any, node: str) -> Any:
 
 
 def _partial_run(request: Request) -> Any:
-    """TFX's options of a run that begins or ends in the middle; None for a whole one."""
+    """TFX's options for a partial run; None for a whole one."""
     if not (request.from_node or request.to_node):
         return None
     options = pipeline_pb2.RunOptions()
@@ -124,8 +124,8 @@ def _partial_run(request: Request) -> Any:
 
 
 @contextmanager
-def _known(context: RunContext) -> Iterator[None]:
-    """Makes a run known by its id to the nodes and the file system that TFX makes meanwhile."""
+def _registered(context: RunContext) -> Iterator[None]:
+    """Lets the nodes and the file system that TFX creates look the run up by its id."""
     _runs[context.run_id] = context
     try:
         yield
@@ -134,7 +134,7 @@ def _known(context: RunContext) -> Iterator[None]:
 
 
 class _BeamNode(beam_dag_runner.PipelineNodeAsDoFn):
-    """Runs one node with everything it prints in its own file, and writes down what made it fail."""
+    """Runs one node with its output in its own log, and records why it failed."""
 
     def _run_node(self) -> None:
         context = _runs[self._pipeline_runtime_spec.pipeline_run_id.field_value.string_value]
@@ -146,7 +146,7 @@ class _BeamNode(beam_dag_runner.PipelineNodeAsDoFn):
                 raise
 
     def _launch(self, context: RunContext) -> None:
-        """Does as TFX's node, with our launcher."""
+        """Does what TFX's node does, with our launcher."""
         if self._pipeline_node.execution_options.run.perform_snapshot:
             with metadata.Metadata(self._mlmd_connection_config) as store:
                 partial_run_utils.snapshot(store, self._pipeline)
@@ -168,16 +168,16 @@ class _Runner(beam_dag_runner.BeamDagRunner):
 
 
 class ObjectFilesystem(filesystem.Filesystem):
-    """What TFX asks of a file system where it only knows an artifact's URI: whether a cached one is still there."""
+    """All that TFX asks a file system by an artifact's URI: whether a cached artifact still exists."""
 
     SUPPORTED_SCHEMES = ["s3://", "gs://"]  # noqa: RUF012 (as TFX declares it)
 
     @staticmethod
     def exists(path: filesystem.PathType) -> bool:
-        """Whether there is an artifact of a run that goes on.
+        """Whether an artifact of the current run exists.
 
         Raises:
-            UnavailableError: The store is away, or refuses us.
+            UnavailableError: The store is down, or refuses us.
         """
         uri = path.decode() if isinstance(path, bytes) else path
         return not any(context.workplace.files.gone([uri]) for context in _runs.values())
@@ -187,32 +187,33 @@ filesystem_registry.DEFAULT_FILESYSTEM_REGISTRY.register(ObjectFilesystem, prior
 
 
 class _Launcher(launcher.Launcher):
-    """Launches a node of a run: hands down what the run knows, and brings and sends artifacts of an object store.
+    """Launches a node of a run: passes on the run's context, and downloads and uploads artifacts of an object store.
 
-    It begins an execution of its own for each try; TFX's would go on in the one that failed or was cancelled.
+    It registers a new execution for each attempt; TFX's would reuse the one that failed or was cancelled.
     """
 
-    def __init__(self, context: RunContext, training_launcher: Launcher | None = None, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, context: RunContext, training_launcher: Launcher | None = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
         progress = context.folder.progress_path(self._pipeline_node.node_info.id)
         self._surroundings = Surroundings(str(progress), training_launcher)
         self._mirror = context.workplace.mirror
         if self._mirror is not None:
             own = ("pipeline_node", "pipeline_info", "pipeline_runtime_spec")
-            self._output_resolver = _ObjectStoreOutputs(self._mirror, **{name: given[name] for name in own})
+            self._output_resolver = _ObjectStoreOutputs(self._mirror, **{name: arguments[name] for name in own})
 
-    def _register_or_reuse_execution(self, metadata_handle: Any, contexts: Any, **given: Any) -> Any:
+    def _register_or_reuse_execution(self, metadata_handle: Any, contexts: Any, **arguments: Any) -> Any:
         return execution_publish_utils.register_execution(
             metadata_handle=metadata_handle,
             execution_type=self._pipeline_node.node_info.type,
             contexts=contexts,
-            **given,
+            **arguments,
         )
 
     def _run_executor(self, execution_info: Any) -> Any:
         if self._pipeline_node.node_info.id == TRAINER_NODE:
-            # In memory alone: the cache key is made, and TFX publishes no property that is an object. The Trainer's
-            # alone, for TFX reads the properties of a node with Beam arguments as a proto, which holds no object.
+            # Only in memory: the cache key has been computed, and TFX does not publish properties that are objects.
+            # Only for the Trainer: TFX copies the properties of a node with Beam arguments to a proto, which cannot
+            # hold an object.
             properties = {**execution_info.exec_properties, SURROUNDINGS: self._surroundings}
             execution_info = attr.evolve(execution_info, exec_properties=properties)
         if self._mirror is None:
@@ -220,36 +221,36 @@ class _Launcher(launcher.Launcher):
         return self._run_here(execution_info, self._mirror)
 
     def _run_here(self, execution_info: Any, mirror: Mirror) -> Any:
-        """Brings what the executor takes to this machine, and sends what it made before that is published."""
+        """Downloads the executor's inputs, and uploads its outputs before they are published."""
         for uri in _uris(execution_info.input_dict):
-            mirror.bring(uri)
+            mirror.download(uri)
         outputs = _uris(execution_info.output_dict)
         for uri in outputs:
-            mirror.empty(uri)
-        here = attr.evolve(
+            mirror.make_empty(uri)
+        local_info = attr.evolve(
             execution_info,
             input_dict=_local_copies(execution_info.input_dict, mirror, noted=True),
             output_dict=_local_copies(execution_info.output_dict, mirror),
         )
-        made = super()._run_executor(here)
+        output = super()._run_executor(local_info)
         _send_outputs(outputs, mirror)
-        _rename_to_uris(made, mirror)
-        return made
+        _rename_to_uris(output, mirror)
+        return output
 
 
 class _ObjectStoreOutputs(outputs_utils.OutputsResolver):
-    """Names outputs by where they are published; what TFX itself writes for an execution stays on this machine."""
+    """Gives outputs the URIs under which they are published; TFX's own files for an execution stay on this machine."""
 
-    def __init__(self, mirror: Mirror, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, mirror: Mirror, **arguments: Any) -> None:
+        super().__init__(**arguments)
         self._mirror = mirror
 
     def generate_output_artifacts(self, execution_id: int) -> dict[str, list[Artifact]]:
-        """See TFX's."""
-        made: dict[str, list[Artifact]] = super().generate_output_artifacts(execution_id)
-        for artifact in (artifact for artifacts in made.values() for artifact in artifacts):
+        """See `OutputsResolver`."""
+        outputs: dict[str, list[Artifact]] = super().generate_output_artifacts(execution_id)
+        for artifact in (artifact for artifacts in outputs.values() for artifact in artifacts):
             artifact.uri = self._mirror.uri_of(artifact.uri)
-        return made
+        return outputs
 
 
 def _uris(artifacts: Artifacts) -> list[str]:
@@ -257,7 +258,7 @@ def _uris(artifacts: Artifacts) -> list[str]:
 
 
 def _local_copies(artifacts: Artifacts, mirror: Mirror, noted: bool = False) -> dict[str, list[Artifact]]:
-    """Copies of artifacts that lie on this machine; `noted` ones know where they are kept."""
+    """Copies of artifacts with local paths; if `noted`, they also record where they are stored."""
     copies = {key: [copy.deepcopy(artifact) for artifact in listed] for key, listed in artifacts.items()}
     for artifact in (artifact for listed in copies.values() for artifact in listed):
         if noted:
@@ -269,21 +270,21 @@ def _local_copies(artifacts: Artifacts, mirror: Mirror, noted: bool = False) -> 
 def _send_outputs(uris: Sequence[str], mirror: Mirror) -> None:
     try:
         for uri in uris:
-            mirror.send(uri)
+            mirror.upload(uri)
     except ObjectStoreError:
-        # What it refuses to take it may refuse to give back: then the sent part costs room, and nobody knows of it.
+        # A store that refuses an upload may refuse to remove it, too: then the part uploaded stays, unused.
         with suppress(ObjectStoreError):
             for uri in uris:
-                mirror.take_back(uri)
+                mirror.discard_upload(uri)
         raise
 
 
-def _rename_to_uris(made: Any, mirror: Mirror) -> None:
-    """Calls the places on this machine, in what an executor says of its outputs, as they are called in the store."""
-    artifacts = [artifact for listed in made.output_artifacts.values() for artifact in listed.artifacts]
+def _rename_to_uris(output: Any, mirror: Mirror) -> None:
+    """Replaces local paths by URIs in what an executor reports about its outputs."""
+    artifacts = [artifact for listed in output.output_artifacts.values() for artifact in listed.artifacts]
     for artifact in artifacts:
         artifact.uri = mirror.uri_of(artifact.uri)
     values = [value for a in artifacts for held in (a.properties, a.custom_properties) for value in held.values()]
-    for value in [*values, *made.execution_properties.values()]:
+    for value in [*values, *output.execution_properties.values()]:
         if value.HasField("string_value"):
             value.string_value = mirror.uri_of(value.string_value)

@@ -1,7 +1,7 @@
-"""Our own commands as processes that have imported TFX before they begin.
+"""Runs our own commands in processes that have already imported TFX.
 
-A rehearsal runs a dozen of them on one machine, and TFX takes each some seconds to import. Here they are forked from a
-process that has done so, Python's fork server; what they do from there on is what the command line does.
+A rehearsal runs a dozen of them on one machine, and importing TFX would take each of them several seconds. Here they
+are forked from a process that has imported it, Python's fork server; from there on they do what the command line does.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from typing import Literal, Protocol, cast
 PROGRAM = "millrace"
 
 ENTRY = "pipeline.cli"
-"""The module of that program; by name, as what is installed has it: the command line stands above all others."""
+"""The program's module, imported by name because this room may not import the command line above it."""
 
 PRELOADED = "pipeline.commands.warm_imports"
 
 _method: Literal["fork", "forkserver"] | None = None
-"""How this process makes warm ones, by multiprocessing's names; None where it cannot."""
+"""How this process starts warm ones, by multiprocessing's names; None if it cannot."""
 
 
 class Command(Protocol):
-    """A command that was started."""
+    """A running command."""
 
     def send_signal(self, number: int) -> None:
         """Sends it a signal."""
 
     def wait(self) -> int:
-        """Waits for its end; its exit code, or the negative number of the signal that ended it."""
+        """Waits for its end; returns its exit code, or minus the number of the signal that ended it."""
 
 
 class _Forked:
-    """A process that was forked, as `subprocess.Popen` has them."""
+    """A forked process, with the interface of `subprocess.Popen`."""
 
     def __init__(self, process: BaseProcess) -> None:
         self._process = process
@@ -58,7 +58,7 @@ class _Forked:
 
 
 def prepare() -> None:
-    """Starts the process that others are forked from; it imports TFX while this one goes on."""
+    """Starts the process that others are forked from; it imports TFX in the background."""
     global _method
     multiprocessing.get_context("forkserver").set_forkserver_preload([PRELOADED])
     forkserver.ensure_running()
@@ -66,31 +66,31 @@ def prepare() -> None:
 
 
 def start(words: Sequence[str], environ: Mapping[str, str], log: Path | None = None) -> Command:
-    """Starts a command; warm where it is ours, and this process is itself warm or has called `prepare`.
+    """Starts a command; warm if it is ours and this process is warm itself or has called `prepare`.
 
     Args:
         words: The command.
         environ: Its environment.
-        log: The file at whose end all that it prints goes; None for where what this process prints goes.
+        log: The file to which its output is appended; None: the output of this process.
     """
     if _method is None or not _is_ours(words[0]):
         with ExitStack() as stack:
             output = stack.enter_context(log.open("ab")) if log else None
             return subprocess.Popen(words, env=environ, stdout=output, stderr=output)
-    given = (list(words[1:]), dict(environ), log)
+    arguments = (list(words[1:]), dict(environ), log)
     if _method == "fork":
-        return _Forked(multiprocessing.get_context("fork").Process(target=_work, args=given))
-    return _Forked(multiprocessing.get_context("forkserver").Process(target=_work, args=given))
+        return _Forked(multiprocessing.get_context("fork").Process(target=_work, args=arguments))
+    return _Forked(multiprocessing.get_context("forkserver").Process(target=_work, args=arguments))
 
 
 def _is_ours(program: str) -> bool:
-    """Whether a command is this very program, and not another that the user has put before it on the PATH."""
-    found = shutil.which(program)
-    return program == PROGRAM and (found is None or Path(found).parent == Path(sys.executable).parent)
+    """Whether a command is this program, and not another that comes before it on the user's PATH."""
+    path = shutil.which(program)
+    return program == PROGRAM and (path is None or Path(path).parent == Path(sys.executable).parent)
 
 
 def _work(arguments: list[str], environ: dict[str, str], log: Path | None) -> None:
-    """What the forked process does; ends it as TFX wants it, without taking everything apart."""
+    """Runs the command in the forked process, and exits as the worker does, without Python's cleanup."""
     global _method
     _method = "fork"
     os.environ.clear()

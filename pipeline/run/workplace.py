@@ -1,4 +1,4 @@
-"""An environment at work: its name, its settings, and its stores, which are opened when they are needed."""
+"""An environment in use: its name, its settings, and its stores, which are opened when they are needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pipeline.run.objects.mirror import Mirror
 Answer = TypeVar("Answer")
 
 LOST = (StoreError, connections.UnreachableError, *connections.LOST)
-"""What a store raises that is away now and may come back."""
+"""What a store raises when it is down and may come back."""
 
 FIXES = (
     (r"password|authentication|access denied", "Check the user, and the password in the variable {password_env}."),
@@ -44,16 +44,16 @@ FIXES = (
         "Start the server, or check host, port and firewall.",
     ),
 )
-"""How to mend what a server's message says."""
+"""What to do about a server's message, by patterns; the first that matches counts."""
 
 
 class Workplace:
-    """Where runs happen, and where what they made is read.
+    """Where runs happen, and where their results are read.
 
     Args:
         environment: Its settings.
         name: What the user calls the environment: a name or a file.
-        waits: Whether to wait for about a minute for an object store that is away.
+        waits: Whether to wait about a minute for an object store that is down.
     """
 
     def __init__(self, environment: Environment, name: str = DEFAULT_ENVIRONMENT, waits: bool = False) -> None:
@@ -63,7 +63,7 @@ class Workplace:
 
     @classmethod
     def load(cls, name: str) -> Self:
-        """The workplace of the environment of that name, or in that file.
+        """The workplace for the environment with that name, or in that file.
 
         Raises:
             SettingsError: There is none, or its settings are wrong.
@@ -71,16 +71,16 @@ class Workplace:
         return cls(environments.load(name), name)
 
     def patient(self) -> Workplace:
-        """The same, which waits for about a minute for an object store that is away."""
+        """The same workplace, but waiting about a minute for an object store that is down."""
         return Workplace(self.environment, self.name, waits=True)
 
     def run_folder(self, run_id: str) -> RunFolder:
-        """The folder of a run's logs."""
+        """A run's log folder."""
         return RunFolder(self.environment.log_root / run_id)
 
     @cached_property
     def mirror(self) -> Mirror | None:
-        """The artifacts of its object root; None where they lie in folders."""
+        """The local mirror of its object root; None if artifacts are in folders."""
         root, settings = self.environment.object_root, self.environment.object_store
         if root is None or settings is None:
             return None
@@ -88,12 +88,12 @@ class Workplace:
 
     @property
     def files(self) -> Files:
-        """The files of artifacts, in its object root and in folders."""
+        """The files of artifacts, in its object root and in local folders."""
         return Files({self.mirror.root.scheme: self.mirror} if self.mirror else {})
 
     @property
     def connection(self) -> mlmd_pb2.ConnectionConfig:
-        """How to reach the metadata store, with the password from its environment variable: never print or write it.
+        """The metadata store's connection, with the password from its environment variable: never print or write it.
 
         Raises:
             SettingsError: The variable is not set.
@@ -115,9 +115,9 @@ class Workplace:
         return f"SQLite {self.environment.metadata_path}"
 
     def open_store(self) -> Queries | None:
-        """The metadata store, for reading; None while there is none yet.
+        """Opens the metadata store for reading; None while there is none yet.
 
-        Its records know how to read their artifacts' files, and by the runs' locks what still goes on.
+        Its records can read their artifacts' files, and see from the runs' locks what is still going on.
 
         Raises:
             SettingsError: The password's variable is not set.
@@ -127,7 +127,7 @@ class Workplace:
             return Queries.open(self.connection, functools.partial(lock.goes_on, self.environment), self.files)
 
     def open_for_writing(self) -> mlmd.MetadataStore:
-        """The metadata store, for writing; made if need be.
+        """Opens the metadata store for writing, creating it if need be.
 
         Raises:
             SettingsError: The password's variable is not set.
@@ -138,16 +138,16 @@ class Workplace:
 
     @property
     def has_store(self) -> bool:
-        """Whether there is a metadata store to write to; a server's is made when it is first opened."""
+        """Whether there is a metadata store to write to; one on a server is created when it is first opened."""
         return self.environment.metadata_store.sqlite is None or self.environment.metadata_path.exists()
 
     def prepare_store(self) -> None:
-        """Makes the folder of an SQLite file."""
+        """Creates the folder of an SQLite store."""
         if self.environment.metadata_store.sqlite is not None:
             self.environment.metadata_path.parent.mkdir(parents=True, exist_ok=True)
 
     def patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """An answer from a metadata store whose server may be away for some seconds.
+        """Queries a metadata store whose server may be down for some seconds.
 
         Raises:
             StoreError: It did not come back in time.
@@ -165,14 +165,14 @@ class Workplace:
     def sweep_leftovers(
         self, pipeline: str, run_id: str | None = None, node: str | None = None, still_writing: bool = False
     ) -> None:
-        """Cancels what a killed run left unfinished and removes its folders; the caller holds the lock of it.
+        """Cancels what a killed run left unfinished and removes its folders; the caller must hold its lock.
 
         Args:
             pipeline: The recipe's name.
             run_id: The run; None for the latest one.
             node: One node of it; None for all.
-            still_writing: Whether threads of this process may go on writing for the moment that it has left: what they
-                write while it is being removed stays.
+            still_writing: Whether threads of this process, which is about to end, may still be writing; files that they
+                write during the removal are left.
         """
         store = self.open_store()
         if store is None:
@@ -187,9 +187,9 @@ class Workplace:
             return
         folders = {record.id: self.environment.pipeline_root / pipeline / record.node for record in unfinished}
         if self.mirror is not None:
-            # First, for nothing looks again for what a cancelled execution had sent.
+            # First, because nothing looks again for what a cancelled execution has uploaded.
             for number, folder in folders.items():
-                self.mirror.remove_made(str(folder), number)
+                self.mirror.remove_uploaded(str(folder), number)
         writable = self.open_for_writing()
         executions = writable.get_executions_by_id([record.id for record in unfinished])
         for execution in executions:

@@ -68,7 +68,7 @@ def test_an_anomaly_stops_the_run_and_a_bad_row_is_named(small: Project) -> None
     rejected = small.store.outputs(small.node_runs(small.run_ids()[0])["ExampleGen"].id)["rejected_rows"][0]
     assert rejected.properties["num_rows"] == 1
     assert (
-        f"Set aside  1 row, with the reason of each, in {Path(rejected.uri).relative_to(small.folder)}\n"
+        f"Set aside  1 row, with the reason for each, in {Path(rejected.uri).relative_to(small.folder)}\n"
         in accepted.output
     )
     assert "Let pass   1 anomaly of the data" in accepted.output

@@ -30,7 +30,7 @@ def close_run(recipe_name: str, overrides: Sequence[str], run_id: str, workplace
     records = workplace.patiently(lambda: _nodes(recipe_name, run_id, workplace))
     unfinished = [node.node for node in records.values() if node.state in NEVER_ENDED]
     workplace.sweep_leftovers(recipe_name, run_id)
-    line = reports.leave(workplace, run_id, recipe.load(recipe_name, overrides))
+    line = reports.write_after_run(workplace, run_id, recipe.load(recipe_name, overrides))
     lines = [f"{node}: its task ended before it did; cancelled." for node in unfinished]
     return [*lines, line or f"No report: run {run_id} never came as far as the metadata store."]
 

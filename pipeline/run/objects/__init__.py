@@ -1,1 +1,1 @@
-"""Artifacts in an object store: the bucket, its faults as our errors, and the mirror of it on this machine."""
+"""Artifacts in an object store: the bucket, its errors as ours, and the local mirror of it."""

@@ -1,4 +1,4 @@
-"""An object store's words, as errors that say what can be done about them."""
+"""Translates an object store's errors into ours, which say what to do about them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FIXES = (
     ),
     (r"status 301|permanent|region|authorization", "Set object_store.region to the bucket's region."),
 )
-"""What can be done about a store's words, in lower case; the first that fits."""
+"""What to do about a store's error message, by patterns in lower case; the first that matches counts."""
 
 
 class ObjectStoreError(StoreError, UnavailableError):
@@ -51,21 +51,21 @@ class ObjectStoreError(StoreError, UnavailableError):
 
 @contextmanager
 def translated(root: ObjectRoot, endpoint: str | None, doing: str) -> Iterator[None]:
-    """Tells what the store refused, and what can be done about it.
+    """Translates the store's errors within the block.
 
     Args:
-        root: What is reached for.
+        root: The root being accessed.
         endpoint: The server; None for Amazon's or Google's.
-        doing: What is done, as in "cannot be {doing}".
+        doing: What is being done, as in "cannot be {doing}".
 
     Raises:
-        ObjectStoreError: The store refused it or is away.
-        OSError: What this machine refused, such as a full disk; and FileNotFoundError.
+        ObjectStoreError: The store refused it or cannot be reached.
+        OSError: An error of this machine, such as a full disk; also FileNotFoundError.
     """
     try:
         yield
     except OSError as error:
-        # Arrow numbers the errors of this machine, and Google's that are like one.
+        # Arrow sets errno on errors of this machine, and on errors from Google that resemble one.
         if error.errno is not None and not GOOGLE.search(str(error)):
             raise
         raise _error(root, endpoint, doing, error) from error
@@ -73,9 +73,9 @@ def translated(root: ObjectRoot, endpoint: str | None, doing: str) -> Iterator[N
 
 def _error(root: ObjectRoot, endpoint: str | None, doing: str, error: Exception) -> ObjectStoreError:
     text = " ".join(str(error).split())
-    found = AWS.search(text) or GOOGLE.search(text)
-    said = f"{found['said'] or 'it does not say why'} ({found['code']})" if found else text
+    match = AWS.search(text) or GOOGLE.search(text)
+    message = f"{match['said'] or 'it does not say why'} ({match['code']})" if match else text
     fix = next((fix for pattern, fix in FIXES if re.search(pattern, text, re.IGNORECASE)), "See the server's log.")
     where = f"{root} at {endpoint}" if endpoint else str(root)
-    what = f"the object store cannot be {doing}: {where}: {said.rstrip('.')}."
-    return ObjectStoreError(what, fix.format(rights=RIGHTS, who=WHO[root.scheme]))
+    problem = f"the object store cannot be {doing}: {where}: {message.rstrip('.')}."
+    return ObjectStoreError(problem, fix.format(rights=RIGHTS, who=WHO[root.scheme]))

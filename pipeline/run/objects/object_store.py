@@ -1,7 +1,7 @@
-"""A bucket through Arrow's file systems: listed, read, written and emptied, with faults as our errors.
+"""A bucket through Arrow's file systems: listed, read, written and emptied, with its errors as ours.
 
-Who we are is found as Amazon's and Google's own tools find it. A call that is refused for the moment or gets no answer
-is made again by their SDKs, after pauses that double: some seconds long, or about a minute where `patient`.
+Credentials are found as Amazon's and Google's own tools find them. Their SDKs retry calls that are refused for the
+moment or get no response, after pauses that double: for some seconds, or for about a minute if `patient`.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from pipeline.run.objects.faults import ObjectStoreError, translated
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-AT_ONCE = 16
-"""Requests at once; each waits for the store, not for the processor."""
+MOST_REQUESTS = 16
+"""Concurrent requests; each waits for the store, not for the processor."""
 
 READ_BYTES, WRITE_BYTES = 8 * 1024 * 1024, 1024 * 1024
-"""What is copied at a time. Each reading is a request of its own; what is written is gathered into larger parts."""
+"""How much is copied at a time. Each read is a request of its own; writes are collected into larger parts."""
 
 FEW_ATTEMPTS, MANY_ATTEMPTS = 3, 8
 FEW_SECONDS, MANY_SECONDS = datetime.timedelta(seconds=5), datetime.timedelta(seconds=60)
 
 
 NOTHING_THERE = ("No such file or directory", "No such directory")
-"""How Arrow's client for Cloud Storage says that nothing lies below a place; that for S3 raises FileNotFoundError."""
+"""How Arrow's client for Cloud Storage reports an empty place; that for S3 raises FileNotFoundError."""
 
 
 class Stat(NamedTuple):
-    """What a store says of an object.
+    """What the store reports about an object.
 
     Attributes:
-        size: Its bytes.
-        changed: When it was written, whole seconds since 1970: one request of S3 tells parts of them, another none.
+        size: Its size in bytes.
+        changed: When it was written, in whole seconds since 1970, as not all of S3's requests return fractions.
     """
 
     size: int
@@ -49,11 +49,11 @@ class Stat(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """What lies below a place.
+    """Everything below a place.
 
     Attributes:
-        files: The objects by their names below it.
-        folders: The names of all folders below it, those without objects, too.
+        files: The objects by their names relative to it.
+        folders: The names of all folders below it, including empty ones.
     """
 
     files: dict[str, Stat]
@@ -61,12 +61,12 @@ class Tree(NamedTuple):
 
 
 class ObjectStore:
-    """The store of an object root; places in it are `bucket/key`.
+    """The store of an object root; a place in it is `bucket/key`.
 
     Args:
         root: The root.
-        settings: How it is reached.
-        patient: Whether to wait for about a minute for a store that is away.
+        settings: How to reach it.
+        patient: Whether to wait about a minute for a store that is down.
     """
 
     def __init__(self, root: ObjectRoot, settings: ObjectStoreSettings, patient: bool = False) -> None:
@@ -76,7 +76,7 @@ class ObjectStore:
 
     @cached_property
     def _files(self) -> Any:
-        # Half a second, which an environment without object store does not pay.
+        # Takes half a second, so only environments with an object store import it.
         from pyarrow import fs
 
         url = urlsplit(self._settings.endpoint or "")
@@ -88,23 +88,23 @@ class ObjectStore:
         return fs.S3FileSystem(retry_strategy=attempts, **place, **region)
 
     def exists(self, place: str) -> bool:
-        """Whether there is anything below a place: one request, and another where there is nothing.
+        """Whether there is anything below a place: one request, and another if there is nothing.
 
         Raises:
-            ObjectStoreError: The store is away, or refuses us.
+            ObjectStoreError: The store is down, or refuses us.
         """
         return self._list(place, recursive=False) is not None
 
     def tree(self, place: str) -> Tree | None:
-        """All that lies below a place; None where nothing does.
+        """Everything below a place; None if there is nothing.
 
         Raises:
-            ObjectStoreError: The store is away, or refuses us.
+            ObjectStoreError: The store is down, or refuses us.
         """
-        found = self._list(place, recursive=True)
-        if found is None:
+        infos = self._list(place, recursive=True)
+        if infos is None:
             return None
-        names = {info.path.removeprefix(f"{place}/"): info for info in found}
+        names = {info.path.removeprefix(f"{place}/"): info for info in infos}
         if outside := [name for name in names if {"", ".", ".."} & set(name.split("/"))]:
             raise ObjectStoreError(
                 f"the object store has an object that cannot be a file: {self.root.scheme}://{place}/{outside[0]}.",
@@ -114,20 +114,20 @@ class ObjectStore:
         return Tree(files, [name for name, info in names.items() if not info.is_file])
 
     def stat(self, place: str) -> Stat | None:
-        """What the store says of one object; None where there is none.
+        """What the store reports about one object; None if there is none.
 
         Raises:
-            ObjectStoreError: The store is away, or refuses us.
+            ObjectStoreError: The store is down, or refuses us.
         """
-        with self._told("read"):
+        with self._translated("read"):
             info = self._files.get_file_info(place)
         return _stat(info) if info.is_file else None
 
     def upload(self, file: Path, place: str) -> None:
-        """Writes an object: whole, or not at all.
+        """Writes an object, completely or not at all.
 
         Raises:
-            ObjectStoreError: The store is away, or refuses us.
+            ObjectStoreError: The store is down, or refuses us.
         """
         self._copy("written to", str(file), None, place, self._files)
 
@@ -135,28 +135,28 @@ class ObjectStore:
         """Reads an object into a file.
 
         Raises:
-            ObjectStoreError: The store is away, or refuses us.
+            ObjectStoreError: The store is down, or refuses us.
             FileNotFoundError: There is no such object.
             OSError: The file cannot be written.
         """
         self._copy("read", place, self._files, str(file), None)
 
     def make_folder(self, place: str) -> None:
-        """Writes the marker of a folder that has no objects.
+        """Writes the marker of an empty folder.
 
         Raises:
-            ObjectStoreError: The store is away, or refuses us.
+            ObjectStoreError: The store is down, or refuses us.
         """
-        with self._told("written to"):
+        with self._translated("written to"):
             self._files.create_dir(place, recursive=True)
 
     def remove(self, place: str) -> None:
-        """Removes all that lies below a place; nothing where there is nothing.
+        """Removes everything below a place, if there is anything.
 
         Raises:
-            ObjectStoreError: The store is away, or refuses us.
+            ObjectStoreError: The store is down, or refuses us.
         """
-        with self._told("written to"):
+        with self._translated("written to"):
             try:
                 self._files.delete_dir(place)
             except OSError as error:
@@ -167,20 +167,20 @@ class ObjectStore:
         """The names of the folders in a place.
 
         Raises:
-            ObjectStoreError: The store is away, or refuses us.
+            ObjectStoreError: The store is down, or refuses us.
         """
-        # Of Cloud Storage, Arrow lists folders only where somebody made a marker for them; but all objects in one go.
-        found = self._list(place, recursive=self.root.scheme == "gs") or []
-        paths = [(info.path.removeprefix(f"{place}/").partition("/"), info.is_file) for info in found]
+        # In Cloud Storage, Arrow lists only folders that have a marker, but it lists all objects in one go.
+        infos = self._list(place, recursive=self.root.scheme == "gs") or []
+        paths = [(info.path.removeprefix(f"{place}/").partition("/"), info.is_file) for info in infos]
         return sorted({name for (name, below, _), is_file in paths if below or not is_file})
 
     def remove_object(self, place: str) -> None:
-        """Removes an object; nothing where there is none.
+        """Removes an object, if it exists.
 
         Raises:
-            ObjectStoreError: The store is away, or refuses us.
+            ObjectStoreError: The store is down, or refuses us.
         """
-        with self._told("written to"), suppress(FileNotFoundError):
+        with self._translated("written to"), suppress(FileNotFoundError):
             self._files.delete_file(place)
 
     def probe(self) -> None:
@@ -192,22 +192,22 @@ class ObjectStore:
         place = "/".join(filter(None, (self.root.bucket, self.root.prefix)))
         self._list(place, recursive=False)
         probed = f"{place}/.millrace-check-{uuid.uuid4().hex}"
-        with self._told("written to"), self._files.open_output_stream(probed) as stream:
+        with self._translated("written to"), self._files.open_output_stream(probed) as stream:
             stream.write(b"millrace")
         try:
-            with self._told("read"), self._files.open_input_stream(probed) as stream:
+            with self._translated("read"), self._files.open_input_stream(probed) as stream:
                 stream.read()
         finally:
-            with self._told("deleted from"):
+            with self._translated("deleted from"):
                 self._files.delete_file(probed)
 
-    def at_once(self, work: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-        """Does something with each item, several at a time; in their order.
+    def map_parallel(self, work: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+        """Applies a function to each item, several at a time; returns the results in the items' order.
 
         Raises:
-            ObjectStoreError: The first one that came.
+            ObjectStoreError: The first error.
         """
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        with ThreadPoolExecutor(MOST_REQUESTS) as pool:
             started = [pool.submit(work, item) for item in items]
             try:
                 return [future.result() for future in started]
@@ -215,14 +215,14 @@ class ObjectStore:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _told(self, doing: str) -> AbstractContextManager[None]:
+    def _translated(self, doing: str) -> AbstractContextManager[None]:
         return translated(self.root, self._settings.endpoint, doing)
 
     def _list(self, place: str, recursive: bool) -> list[Any] | None:
         from pyarrow import fs
 
-        # Allowed not to be there, Arrow tells neither a missing bucket nor missing rights from an empty place.
-        with self._told("listed"):
+        # With allow_not_found, Arrow could not tell a missing bucket or missing permissions from an empty place.
+        with self._translated("listed"):
             try:
                 return list(self._files.get_file_info(fs.FileSelector(place, recursive=recursive)))
             except OSError as error:
@@ -233,13 +233,13 @@ class ObjectStore:
     def _copy(self, doing: str, source: str, from_files: Any, target: str, to_files: Any) -> None:
         from pyarrow import fs
 
-        here = fs.LocalFileSystem()
-        with self._told(doing):
+        local_files = fs.LocalFileSystem()
+        with self._translated(doing):
             fs.copy_files(
                 source,
                 target,
-                source_filesystem=from_files or here,
-                destination_filesystem=to_files or here,
+                source_filesystem=from_files or local_files,
+                destination_filesystem=to_files or local_files,
                 chunk_size=READ_BYTES if from_files else WRITE_BYTES,
                 use_threads=False,
             )

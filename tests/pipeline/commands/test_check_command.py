@@ -55,7 +55,7 @@ def test_a_store_is_read_and_written(both_places: Environment, tmp_path: Path) -
     assert len(store.get_contexts_by_type(reach.CHECK_CONTEXT)) == 1
 
 
-def test_a_user_who_may_only_read_is_told(
+def test_a_user_who_may_only_read_is_reported(
     postgres_places: Environment, postgres_server: postgres.Server, tmp_path: Path
 ) -> None:
     StoreBuilder(Workplace(postgres_places).connection, tmp_path).run("one")

@@ -107,7 +107,7 @@ def test_a_file_of_somebody_else_is_not_overwritten(millrace: Millrace, tmp_path
     assert not (tmp_path / "compose.yaml").exists()
 
 
-def test_a_store_that_tensorflow_serving_does_not_read_is_told(millrace: Millrace, folder: Path) -> None:
+def test_a_store_that_tensorflow_serving_does_not_read_is_reported(millrace: Millrace, folder: Path) -> None:
     result = millrace("deploy", "small", "--set", "serving.model_store=s3://bucket/models")
     assert result.exit_code == 0
     assert "Not written: kubernetes.yaml. TensorFlow Serving does not read" in result.stderr
@@ -149,7 +149,7 @@ def test_settings_reach_the_deployment(millrace: Millrace, folder: Path) -> None
         ("replica={min: 2}", "unknown key serving.replica. Did you mean serving.replicas?"),
     ],
 )
-def test_a_wrong_setting_is_told(project: Path, setting: str, message: str) -> None:
+def test_a_wrong_setting_is_reported(project: Path, setting: str, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         recipe.load("small", [f"serving.{setting}"])
     assert message in str(caught.value)

@@ -1,4 +1,4 @@
-"""A package's modules are imported without its `__init__`, which runs when something of it is asked for."""
+"""A package's modules are imported without its `__init__`, which runs when something in it is needed."""
 
 import sys
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         del sys.modules[name]
 
 
-def test_a_module_comes_alone(package: str) -> None:
+def test_a_module_is_imported_alone(package: str) -> None:
     defer_package(package)
 
     light = import_module("laden.light")
@@ -32,7 +32,7 @@ def test_a_module_comes_alone(package: str) -> None:
     assert "laden.heavy" not in sys.modules
 
 
-def test_what_init_gives_is_there_when_asked_for(package: str) -> None:
+def test_what_init_defines_is_there_when_asked_for(package: str) -> None:
     defer_package(package)
 
     from laden import weight
@@ -42,7 +42,7 @@ def test_what_init_gives_is_there_when_asked_for(package: str) -> None:
     assert type(sys.modules["laden"]).__name__ == "module"
 
 
-def test_a_name_comes_from_the_home_that_is_told(package: str) -> None:
+def test_a_name_comes_from_its_given_home(package: str) -> None:
     defer_package(package, {"weight": "laden.light"})
 
     from laden import weight

@@ -1,4 +1,4 @@
-"""A run, or a node of one, whose process was killed by SIGKILL: how it is told, and who tells it."""
+"""A run, or one of its nodes, whose process was killed by SIGKILL: how that is recognised and shown."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def places(both_places: Environment) -> Environment:
 
 @contextmanager
 def held(env: str, what: str) -> Iterator[None]:
-    """A process that holds these locks, and is killed in the end."""
+    """A process that holds these locks and is killed at the end."""
     command = [sys.executable, "-c", HOLDER.format(lock=what), env]
     with subprocess.Popen(command, cwd=ENGINE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -81,7 +81,7 @@ def test_a_node_by_itself_is_told_from_the_others_of_its_run(places: Environment
     with lock.task(folder, "ExampleGen"):
         pass
     with lock.shared("small", places), lock.task(folder, "Trainer"):
-        # That of the Evaluator is on a machine whose locks are not to be seen from here.
+        # The Evaluator's lock is on a machine whose locks cannot be seen from here.
         assert states(places, "one") == {"ExampleGen": "KILLED", "Trainer": "RUNNING", "Evaluator": "RUNNING"}
     assert states(places, "one") == {"ExampleGen": "KILLED", "Trainer": "KILLED", "Evaluator": "RUNNING"}
 
@@ -91,10 +91,10 @@ def states(places: Environment, run_id: str) -> dict[str, str]:
     assert store is not None
     run = store.run(run_id)
     assert run is not None
-    found = {node.node: node.state for node in run.nodes}
-    assert {name: node.state for name, node in store.node_runs("small", run_id).items()} == found
-    assert [store.history("small", name)[0].state for name in found] == list(found.values())
-    return found
+    by_node = {node.node: node.state for node in run.nodes}
+    assert {name: node.state for name, node in store.node_runs("small", run_id).items()} == by_node
+    assert [store.history("small", name)[0].state for name in by_node] == list(by_node.values())
+    return by_node
 
 
 def test_nothing_is_said_of_a_run_whose_locks_are_elsewhere(places: Environment, builder: StoreBuilder) -> None:
@@ -103,7 +103,7 @@ def test_nothing_is_said_of_a_run_whose_locks_are_elsewhere(places: Environment,
     assert states(places, "one") == {"Trainer": "RUNNING"}
     with lock.held("small", places):
         pass
-    # There is a lock of the recipe, of a run of this machine; the other's folder of logs is not here.
+    # The recipe's lock is that of a run on this machine; the other run's log folder is not here.
     assert states(places, "one") == {"Trainer": "RUNNING"}
     (places.log_root / "one").mkdir(parents=True)
     assert states(places, "one") == {"Trainer": "KILLED"}

@@ -1,4 +1,4 @@
-"""Running here: who may run, what is left of a killed run, and how failures are told."""
+"""Local runs: who may run, what a killed run leaves, and how failures are reported."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def failed_run(run_small: RunSmall) -> str:
     return str(caught.value)
 
 
-def test_a_failure_is_told_with_the_users_lines_and_the_log(
+def test_a_failure_is_reported_with_the_users_lines_and_the_log(
     run_small: RunSmall, places: Environment, fake_worker: Worker
 ) -> None:
     failure = {
@@ -120,7 +120,7 @@ def test_a_failure_is_told_with_the_users_lines_and_the_log(
     )
 
 
-def test_a_worker_that_dies_is_told_with_its_last_line(
+def test_a_worker_that_dies_is_reported_with_its_last_line(
     run_small: RunSmall, places: Environment, fake_worker: Worker
 ) -> None:
     fake_worker("print('first\\nthe reason\\n', file=sys.stderr)\nsys.exit(3)\n")
@@ -134,7 +134,7 @@ def test_a_worker_that_dies_silently(run_small: RunSmall, places: Environment, f
     assert "(exit code 3).\nIt left no output.\n" in failed_run(run_small)
 
 
-def test_a_worker_that_was_killed_is_told_as_such(
+def test_a_worker_that_was_killed_is_reported_as_such(
     run_small: RunSmall, places: Environment, fake_worker: Worker
 ) -> None:
     fake_worker("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
@@ -160,11 +160,11 @@ def test_a_run_that_ends_well_gives_its_nodes(
     builder.run("small-1")
     builder.node("Transform")
     fake_worker("assert json.loads((folder / 'request.json').read_text())['run_id'] == 'small-1'\n")
-    found = run_small(force=True)
-    assert (found.id, found.new, list(found.nodes)) == ("small-1", True, ["Transform"])
+    finished = run_small(force=True)
+    assert (finished.id, finished.new, list(finished.nodes)) == ("small-1", True, ["Transform"])
 
 
-def test_a_store_that_is_away_for_a_look_costs_no_run(
+def test_a_store_that_is_down_for_an_update_does_not_end_the_run(
     run_small: RunSmall,
     places: Environment,
     builder: StoreBuilder,
@@ -230,7 +230,7 @@ def test_an_interrupted_run_ends_its_worker_and_sweeps(
 
 
 def _after_first(function: Callable[..., None]) -> Callable[..., None]:
-    """Leaves the first call out: that one sweeps up after earlier runs."""
+    """Skips the first call, which sweeps up after earlier runs."""
     calls = iter((False, True))
 
     def call(*arguments: object) -> None:

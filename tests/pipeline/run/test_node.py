@@ -1,4 +1,4 @@
-"""One node of a run as a process of its own: when it runs, what it finds, and what a scheduler is told."""
+"""One node of a run in its own process: when it runs, what it finds, and what a scheduler is told."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ def task(small: Recipe, places: Environment, name: str = "Trainer", run_id: str 
 
 @pytest.fixture
 def prints(small: Recipe, places: Environment) -> dict[str, fingerprint.Fingerprint]:
-    """Today's fingerprints of `small`."""
+    """The current fingerprints of `small`."""
     return fingerprint.fingerprints(small, places, small.find_inputs())
 
 
 @pytest.fixture
 def work(builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch) -> Work:
-    """Stands in for TFX: `work("COMPLETE")` has every node end in that state; returns the nodes that were run."""
+    """Stands in for TFX: `work("COMPLETE")` makes every node end in that state; returns the nodes that were run."""
 
     def install(state: str) -> list[str]:
         done: list[str] = []
 
-        def run(given: node.Task, _prints: object) -> None:
-            done.append(given.node)
-            if builder.store.get_context_by_type_and_name("pipeline_run", given.run_id) is None:
-                builder.run(given.run_id)
-            builder.node(given.node, state)
+        def run(to_run: node.Task, _prints: object) -> None:
+            done.append(to_run.node)
+            if builder.store.get_context_by_type_and_name("pipeline_run", to_run.run_id) is None:
+                builder.run(to_run.run_id)
+            builder.node(to_run.node, state)
 
         monkeypatch.setattr(node, "_work", run)
         return done
@@ -68,8 +68,8 @@ def test_a_node_is_run_once_in_a_run(
     assert not node.run(task(small, places, "BaselineModel")).new
     assert node.run(task(small, places, "BaselineModel", "two")).new
     assert done == ["BaselineModel"] * 2
-    kept = Request.model_validate_json(RunFolder(places.log_root / "two").request_path.read_bytes())
-    assert kept == task(small, places, "BaselineModel", "two").context.request
+    request = Request.model_validate_json(RunFolder(places.log_root / "two").request_path.read_bytes())
+    assert request == task(small, places, "BaselineModel", "two").context.request
 
 
 def test_what_ran_of_other_code_is_not_taken(
@@ -210,34 +210,34 @@ def test_two_runs_neither_train_the_same_nor_push_at_once(
     small: Recipe, places: Environment, prints: dict[str, Any], name: str, path: str
 ) -> None:
     file = places.pipeline_root / "small" / path.format(digest=prints["Trainer"].digest)
-    with node._alone(task(small, places, name), prints), file.open() as other, pytest.raises(BlockingIOError):
+    with node._exclusively(task(small, places, name), prints), file.open() as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with node._alone(task(small, places, "Evaluator"), prints), file.open() as other:
+    with node._exclusively(task(small, places, "Evaluator"), prints), file.open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def failing(error: Exception, given: node.Task) -> MillraceError:
-    with pytest.raises(MillraceError) as caught, node._translated(given):
+def failing(error: Exception, to_run: node.Task) -> MillraceError:
+    with pytest.raises(MillraceError) as caught, node._translated(to_run):
         raise error
     return caught.value
 
 
 def in_tfx(cause: Exception) -> RuntimeError:
-    """As TFX raises it: another error, with the real one as its cause."""
+    """The error as TFX raises it: another error with the real one as its cause."""
     error = RuntimeError("in TFX")
     error.__cause__ = cause
     return error
 
 
-def test_failures_are_told_and_what_may_pass_is_told_apart(small: Recipe, places: Environment) -> None:
-    given = task(small, places)
+def test_failures_are_reported_and_what_may_pass_is_told_apart(small: Recipe, places: Environment) -> None:
+    to_run = task(small, places)
     log = places.log_root / "one" / "Trainer.log"
-    bad = failing(DataError("the data are bad.", "Mend them."), given)
+    bad = failing(DataError("the data are bad.", "Mend them."), to_run)
     assert isinstance(bad, NodeError)
     assert (str(bad), bad.kind) == (f"Trainer failed.\nthe data are bad.\nMend them.\n\nLog: {log}", "DataError")
-    unknown = failing(in_tfx(ZeroDivisionError("division by zero")), given)
+    unknown = failing(in_tfx(ZeroDivisionError("division by zero")), to_run)
     assert (type(unknown), str(unknown)) == (NodeError, f"Trainer failed.\nRuntimeError: in TFX\n\nLog: {log}")
-    away = failing(in_tfx(mlmd.errors.InternalError("server closed the connection")), given)
+    away = failing(in_tfx(mlmd.errors.InternalError("server closed the connection")), to_run)
     assert (type(away), str(away)) == (
         StoreError,
         "the metadata store went away: server closed the connection.\nRun the node again.",
@@ -262,8 +262,8 @@ def test_the_exit_code_says_whether_to_try_again(
 ) -> None:
     asked: list[node.Task] = []
 
-    def run(given: node.Task) -> node.Done:
-        asked.append(given)
+    def run(to_run: node.Task) -> node.Done:
+        asked.append(to_run)
         if isinstance(outcome, BaseException):
             raise outcome
         return node.Done(outcome, new=True)
@@ -273,8 +273,8 @@ def test_the_exit_code_says_whether_to_try_again(
         cli.main, ["node", "run", "small", "trainer", "--run", "one", "--set", "trainer.epochs=3"]
     )
     assert (result.exit_code, result.output.startswith(output)) == (code, True), result.output
-    [given] = asked
-    assert (given.node, given.run_id, given.context.recipe.settings.trainer.epochs) == ("Trainer", "one", 3)
+    [requested] = asked
+    assert (requested.node, requested.run_id, requested.context.recipe.settings.trainer.epochs) == ("Trainer", "one", 3)
 
 
 def test_what_succeeded_before_is_said(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The live picture of a run, in a terminal and elsewhere."""
+"""The live view of a run, in a terminal and elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def node_run(node: str, state: str, seconds: float = 2.5) -> NodeRun:
 
 
 class Recorded:
-    """A view whose output can be read; `terminal` redraws, else there is a line a change."""
+    """A view whose output can be read; a terminal is redrawn, otherwise there is a line per change."""
 
     def __init__(self, terminal: bool, title: str = "small: is it [big]?") -> None:
         self.file = io.StringIO()

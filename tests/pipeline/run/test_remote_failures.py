@@ -1,4 +1,4 @@
-"""What a distributed engine says of a failed job, in a user's words."""
+"""A distributed engine's failed job, described for users."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAID = (
 )
 
 
-def test_a_workers_error_is_told_with_the_users_own_line(project: Path) -> None:
+def test_a_workers_error_is_reported_with_the_users_own_line(project: Path) -> None:
     error = RuntimeError(SAID.replace("{recipe}", str(project / "recipes" / "small")))
     assert failures.describe_failure("Transform", error).model_dump(exclude_none=True) == {
         "node": "Transform",
@@ -38,14 +38,14 @@ def test_what_beam_adds_is_left_out() -> None:
 
 def test_where_no_worker_failed_the_engine_is_quoted() -> None:
     text = "Pipeline a failed in state FAILED: java.io.IOException: Insufficient number of network buffers\n\tat B(C)\n"
-    found = failures.read_remote_failure(text)
-    assert found is not None
-    assert found.message == (
+    failure = failures.read_remote_failure(text)
+    assert failure is not None
+    assert failure.message == (
         "The engine of the data work says: java.io.IOException: Insufficient number of network buffers"
     )
 
 
-def test_other_errors_are_none_of_a_job() -> None:
+def test_other_errors_are_not_failed_jobs() -> None:
     assert (
         failures.read_remote_failure('Traceback (most recent call last):\n  File "a", line 1, in f\nValueError: x')
         is None

@@ -30,8 +30,8 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def said(env: str) -> Run:
-    """Calls the command line: `said("report")`."""
+def invoke(env: str) -> Run:
+    """Calls the command line: `invoke("report")`."""
 
     def call(*words: str) -> Result:
         return CliRunner().invoke(cli.main, [*words, "--env", env])
@@ -41,7 +41,7 @@ def said(env: str) -> Run:
 
 @pytest.fixture
 def run_ends(places: Environment, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Makes the next run end with a state of its Trainer, and an exception or normally."""
+    """Makes the next run end with its Trainer in a given state, normally or by an exception."""
 
     def ends(state: str, error: BaseException | None = None, new: bool = True) -> None:
         def run(context: RunContext, _view: object) -> local.Run:
@@ -60,7 +60,7 @@ def run_ends(places: Environment, builder: StoreBuilder, monkeypatch: pytest.Mon
 
 
 def left(places: Environment) -> Path:
-    """The one report that there is."""
+    """The only report."""
     [path] = places.log_root.glob("*/report.html")
     return path
 
@@ -72,20 +72,20 @@ def around(places: Environment, run_id: str, env: str = "local") -> Surroundings
 
 
 def test_a_run_that_ends_leaves_its_report_and_says_where(
-    project: Path, places: Environment, said: Run, run_ends: Callable[..., None]
+    project: Path, places: Environment, invoke: Run, run_ends: Callable[..., None]
 ) -> None:
     run_ends("COMPLETE")
-    result = said("run", "small")
+    result = invoke("run", "small")
     assert result.exit_code == 0, result.output
     assert f"Report     {left(places)}" in result.stdout.splitlines()
     assert "It ended after Trainer; no model was evaluated." in left(places).read_text()
 
 
 def test_a_failed_run_leaves_one_too(
-    project: Path, places: Environment, said: Run, run_ends: Callable[..., None]
+    project: Path, places: Environment, invoke: Run, run_ends: Callable[..., None]
 ) -> None:
     run_ends("FAILED", NodeError("Trainer failed.\nLog: /l"))
-    result = said("run", "small")
+    result = invoke("run", "small")
     assert result.exit_code == 1
     lines = result.stderr.splitlines()
     assert lines[:3] == ["error: Trainer failed.", "Log: /l", f"Report     {left(places)}"]
@@ -94,10 +94,10 @@ def test_a_failed_run_leaves_one_too(
 
 
 def test_a_stopped_run_leaves_one_too(
-    project: Path, places: Environment, said: Run, run_ends: Callable[..., None]
+    project: Path, places: Environment, invoke: Run, run_ends: Callable[..., None]
 ) -> None:
     run_ends("CANCELED", KeyboardInterrupt())
-    result = said("run", "small")
+    result = invoke("run", "small")
     assert result.exit_code == 130
     report, stopped = result.stdout.splitlines()[-2:]
     assert report == f"Report     {left(places)}"
@@ -106,27 +106,27 @@ def test_a_stopped_run_leaves_one_too(
 
 
 def test_an_up_to_date_run_names_the_report_of_the_earlier_one(
-    project: Path, places: Environment, said: Run, run_ends: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    project: Path, places: Environment, invoke: Run, run_ends: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_ends("COMPLETE")
-    said("run", "small")
+    invoke("run", "small")
     written = left(places).read_text()
     earlier = local.Run(left(places).parent.name, {}, new=False)
     monkeypatch.setattr(local, "run", lambda *_arguments: earlier)
-    result = said("run", "small")
+    result = invoke("run", "small")
     assert result.stdout.splitlines()[-1] == f"Report     {left(places)}"
     assert left(places).read_text() == written
 
 
 def test_a_report_that_cannot_be_written_does_not_make_a_good_run_fail(
-    project: Path, places: Environment, said: Run, run_ends: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    project: Path, places: Environment, invoke: Run, run_ends: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
     run_ends("COMPLETE")
     monkeypatch.setattr(page, "write", full)
-    result = said("run", "small")
+    result = invoke("run", "small")
     assert result.exit_code == 0
     [line] = [line for line in result.stdout.splitlines() if line.startswith("Report")]
     [log] = places.log_root.glob("*/report.log")
@@ -135,18 +135,20 @@ def test_a_report_that_cannot_be_written_does_not_make_a_good_run_fail(
     assert "in full" in log.read_text()
 
 
-def test_a_log_that_cannot_be_written_either_is_told(small: Recipe, places: Environment, builder: StoreBuilder) -> None:
+def test_a_log_that_cannot_be_written_either_is_reported(
+    small: Recipe, places: Environment, builder: StoreBuilder
+) -> None:
     builder.run("small-1")
-    line = reports.leave(Workplace(places), "small-1", small)
-    # There is no such folder.
+    line = reports.write_after_run(Workplace(places), "small-1", small)
+    # The folder does not exist.
     assert line.startswith("Report     not written: FileNotFoundError: ")
     assert "; see the log, which cannot be written either: [Errno 2]" in line
 
 
-def test_a_run_that_never_came_to_the_store_leaves_none(
+def test_a_run_that_never_reached_the_store_leaves_none(
     small: Recipe, places: Environment, builder: StoreBuilder
 ) -> None:
-    assert reports.leave(Workplace(places), "small-9", small) is None
+    assert reports.write_after_run(Workplace(places), "small-9", small) is None
 
 
 def test_what_is_needed_is_loaded_while_the_worker_runs() -> None:
@@ -164,22 +166,22 @@ def test_what_is_needed_is_loaded_while_the_worker_runs() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, cwd=Path(cli.__file__).parent.parent)
 
 
-def test_millrace_report_writes_it_anew(
-    project: Path, places: Environment, builder: StoreBuilder, said: Run, tmp_path: Path
+def test_millrace_report_rewrites_it(
+    project: Path, places: Environment, builder: StoreBuilder, invoke: Run, tmp_path: Path
 ) -> None:
     builder.run("small-1")
     builder.node("ExampleGen", "FAILED")
     path = places.log_root / "small-1" / "report.html"
-    assert said("report", "small-1").stdout == f"{path}\n"
+    assert invoke("report", "small-1").stdout == f"{path}\n"
     assert "ExampleGen failed." in path.read_text()
     elsewhere = tmp_path / "mail" / "taxi.html"
-    assert said("report", "--output", str(elsewhere)).stdout == f"{elsewhere}\n"
+    assert invoke("report", "--output", str(elsewhere)).stdout == f"{elsewhere}\n"
     assert "<title>small-1</title>" in elsewhere.read_text()
-    result = said("report", "--output", str(path / "below.html"))
+    result = invoke("report", "--output", str(path / "below.html"))
     assert result.exit_code == 1
     assert f"the report cannot be written to {path}/below.html: " in result.stderr
     assert "Choose a place with --output." in result.stderr
-    assert "no run 'small-2'. Did you mean small-1?" in said("report", "small-2").stderr
+    assert "no run 'small-2'. Did you mean small-1?" in invoke("report", "small-2").stderr
 
 
 def test_the_page_knows_the_recipe_as_the_run_had_it(project: Path, places: Environment, builder: StoreBuilder) -> None:
@@ -190,9 +192,9 @@ def test_the_page_knows_the_recipe_as_the_run_had_it(project: Path, places: Envi
     )
     (places.log_root / "small-1").mkdir(parents=True)
     (places.log_root / "small-1" / "request.json").write_text(asked.model_dump_json())
-    found = around(places, "small-1")
-    assert list(found.graph) == list(nodes.NODES)
-    assert (found.recipe_text, found.log_folder) == ("# Is it big?", places.log_root / "small-1")
+    surroundings = around(places, "small-1")
+    assert list(surroundings.graph) == list(nodes.NODES)
+    assert (surroundings.recipe_text, surroundings.log_folder) == ("# Is it big?", places.log_root / "small-1")
 
 
 def test_a_recipe_that_is_gone_leaves_a_page_without_edges(
@@ -200,18 +202,18 @@ def test_a_recipe_that_is_gone_leaves_a_page_without_edges(
 ) -> None:
     builder.run("small-1")
     (project / "recipes" / "small" / "recipe.yaml").unlink()
-    found = around(places, "small-1")
-    assert (found.graph, found.recipe_text, found.commands) == ({}, "", ())
+    surroundings = around(places, "small-1")
+    assert (surroundings.graph, surroundings.recipe_text, surroundings.commands) == ({}, "", ())
 
 
-def test_a_request_of_another_version_is_as_none(project: Path, places: Environment, builder: StoreBuilder) -> None:
+def test_a_request_of_another_version_counts_as_none(project: Path, places: Environment, builder: StoreBuilder) -> None:
     builder.run("small-1")
     builder.node("ExampleGen", "FAILED")
     (places.log_root / "small-1").mkdir(parents=True)
     (places.log_root / "small-1" / "request.json").write_text('{"recipe": "small", "horse": 1}')
-    found = around(places, "small-1")
-    assert "Go on" not in dict(found.commands)
-    assert list(found.graph) == [node for node in nodes.NODES if node != "TFLite"]
+    surroundings = around(places, "small-1")
+    assert "Go on" not in dict(surroundings.commands)
+    assert list(surroundings.graph) == [node for node in nodes.NODES if node != "TFLite"]
 
 
 def test_a_run_that_did_not_end_well_names_the_command_that_goes_on(
@@ -242,20 +244,20 @@ def test_a_pushed_model_names_how_to_serve_it_and_go_back(
     pushed = builder.artifact("PushedModel", pushed=1, pushed_version="7", pushed_destination=str(version))
     builder.run("small-1")
     builder.node("Pusher", outputs={"pushed_model": pushed})
-    found = around(places, "small-1")
-    assert found.served == f"It is served from {version}."
-    assert dict(found.commands)["Serve it"].endswith("millrace serve small")
-    assert dict(found.commands)["Inspect it"].endswith(f"show --dir {version} --all")
-    assert dict(found.commands)["Versions to roll back to"].endswith("millrace rollback small --list")
+    surroundings = around(places, "small-1")
+    assert surroundings.served == f"It is served from {version}."
+    assert dict(surroundings.commands)["Serve it"].endswith("millrace serve small")
+    assert dict(surroundings.commands)["Inspect it"].endswith(f"show --dir {version} --all")
+    assert dict(surroundings.commands)["Versions to roll back to"].endswith("millrace rollback small --list")
     later = version.with_name("8")
     later.mkdir()
     (later / "saved_model.pb").write_text("another")
-    found = around(places, "small-1")
-    assert found.served == "Not served: version 8 is, which was pushed later; this run's model is version 7."
-    assert dict(found.commands)["Serve this model again"].endswith("millrace rollback small --to 7")
+    surroundings = around(places, "small-1")
+    assert surroundings.served == "Not served: version 8 is, which was pushed later; this run's model is version 7."
+    assert dict(surroundings.commands)["Serve this model again"].endswith("millrace rollback small --to 7")
 
 
-def test_a_serving_folder_that_cannot_be_read_is_told(
+def test_a_serving_folder_that_cannot_be_read_is_reported(
     project: Path, places: Environment, builder: StoreBuilder
 ) -> None:
     version = places.serving_root / "small" / "7"
@@ -264,4 +266,4 @@ def test_a_serving_folder_that_cannot_be_read_is_told(
     pushed = builder.artifact("PushedModel", pushed=1, pushed_version="7", pushed_destination=str(version))
     builder.run("small-1")
     builder.node("Pusher", outputs={"pushed_model": pushed})
-    assert around(places, "small-1").served.startswith("What is served cannot be told: ")
+    assert around(places, "small-1").served.startswith("It is not known what is served: ")

@@ -1,4 +1,4 @@
-"""Going back: what is chosen, what is served, what the metadata store and the user are told."""
+"""Rollbacks: what is chosen, what is served, what is recorded and what the user is told."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOW = 1_700_000_000
 
 
 class Pushes:
-    """Pushes of the recipe `small`, into the folder and into the store, as the Pusher makes them.
+    """Pushes the recipe `small`, to the folder and the store, as the Pusher does.
 
     Args:
         places: The environment.
@@ -57,7 +57,7 @@ class Pushes:
         return properties
 
     def served(self) -> str:
-        """What the highest version holds."""
+        """The content of the highest version."""
         return (versions.find_versions(self.base)[-1].path / "saved_model.pb").read_text()
 
 
@@ -116,8 +116,8 @@ def test_a_rollback_is_recorded_with_what_it_was_made_of(push: Pushes, places: E
     store = Store.open_sqlite(places.metadata_path)
     assert store is not None
     [execution] = store.history("small", "Rollback")
-    [made] = store.outputs(execution.id)["pushed_model"]
-    assert (execution.state, made.type, made.state) == ("COMPLETE", "PushedModel", "LIVE")
+    [pushed_model] = store.outputs(execution.id)["pushed_model"]
+    assert (execution.state, pushed_model.type, pushed_model.state) == ("COMPLETE", "PushedModel", "LIVE")
     expected = {
         "pushed": 1,
         "pushed_version": str(NOW + 2),
@@ -127,9 +127,9 @@ def test_a_rollback_is_recorded_with_what_it_was_made_of(push: Pushes, places: E
         "rolled_back_from": NOW + 1,
         "restored_version": NOW,
     }
-    assert expected.items() <= made.properties.items()
-    assert json.loads(Path(made.uri, "pushed.json").read_text()).items() >= expected.items()
-    inputs = {name: found.properties["pushed_version"] for name, [found] in store.inputs(execution.id).items()}
+    assert expected.items() <= pushed_model.properties.items()
+    assert json.loads(Path(pushed_model.uri, "pushed.json").read_text()).items() >= expected.items()
+    inputs = {name: artifact.properties["pushed_version"] for name, [artifact] in store.inputs(execution.id).items()}
     assert inputs == {"rolled_back": second["pushed_version"], "restored": first["pushed_version"]}
     connection = store._store
     contexts = {context.name for context in connection.get_contexts_by_execution(execution.id)}
@@ -163,7 +163,7 @@ def test_after_a_rollback_a_run_does_not_claim_that_its_model_is_served(push: Pu
     assert run_summary.push_state(second) == run_summary.PushState(push.base / str(NOW + 3))
 
 
-def test_a_later_push_is_told_too(push: Pushes) -> None:
+def test_a_later_push_is_reported_too(push: Pushes) -> None:
     first, _ = push("a"), push("b")
     assert run_summary.push_state(first) == run_summary.PushState(
         None, f"Not served: version {NOW + 1} is, which was pushed later; this run's model is version {NOW}.", NOW

@@ -1,4 +1,4 @@
-"""How `millrace run` ends: the exit code, and what the user reads and may do next."""
+"""How `millrace run` ends: the exit code, what the user reads, and the next commands."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_anomalies_that_were_let_pass_point_to_the_schema(
     assert store is not None
     ends_with(local.Run("small-7", store.node_runs("small", "small-7"), new=True))
     output = millrace("run", "small").stdout.splitlines()
-    assert output[0].startswith("Let pass   2 anomalies of the data, listed in ")
+    assert output[0].startswith("Let pass   2 anomalies in the data, listed in ")
     assert output[1].startswith("See what would have to change:  ")
     assert output[1].endswith("millrace schema propose small")
 
@@ -103,7 +103,7 @@ def test_an_up_to_date_run_ends_with_0(millrace: Millrace, ends_with: Callable[[
     result = millrace("run", "small")
     first, report = result.stdout.splitlines()
     assert (result.exit_code, first) == (0, "Up to date: nothing changed since run small-7.")
-    # It left none, so the line says how to make it.
+    # It left none, so the line says how to write it.
     assert report.startswith("Report     ")
     assert report.endswith("millrace report small-7")
 

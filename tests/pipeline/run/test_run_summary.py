@@ -1,4 +1,4 @@
-"""The end of a run, as it is read and as it is shown."""
+"""The summary of a run, as it is read and as it is shown."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def test_metrics_are_shown_against_their_bars() -> None:
 
 
 def test_in_a_narrow_terminal_no_number_is_cut() -> None:
-    sure = {"interval": {"low": 0.98736, "high": 0.99904, "level": 0.95, "method": "Wilson"}}
+    interval = {"interval": {"low": 0.98736, "high": 0.99904, "level": 0.95, "method": "Wilson"}}
     bars = {"lower_bound": 0.985, "max_loss": 0.01, "baseline": 0.99652}
     file = io.StringIO()
-    shown = RunSummary(evaluation(metric("SparseTopKCategoricalAccuracy", 0.99651, **bars) | sure), None)
+    shown = RunSummary(evaluation(metric("SparseTopKCategoricalAccuracy", 0.99651, **bars) | interval), None)
     run_summary.show_run_summary(Console(file=file, width=80), shown)
     assert all(text in file.getvalue() for text in ("0.9965", "(0.987\N{EN DASH}0.999)", "passed"))
 
@@ -155,9 +155,9 @@ def test_a_narrow_terminal_cuts_no_number_of_a_slice() -> None:
     interval = {"low": 0.8123, "high": 0.9537, "level": 0.95, "method": "bootstrap"}
     names = ("AUC", "BinaryAccuracy", "Calibration")
     card = slice_of("payment_type=Credit Card", 3600, **dict.fromkeys(names, 0.9))
-    found = RunSummary(evaluation(slices=({**card, "intervals": dict.fromkeys(names, interval)},)), None)
+    summary = RunSummary(evaluation(slices=({**card, "intervals": dict.fromkeys(names, interval)},)), None)
     file = io.StringIO()
-    run_summary.show_run_summary(Console(file=file, width=80), found)
+    run_summary.show_run_summary(Console(file=file, width=80), summary)
     assert [line.split() for line in file.getvalue().rstrip().splitlines()[-2:]] == [
         ["payment_type=Credit", "Card", "3,600", "0.9000", "0.9000", "0.9000"],
         ["(0.812\N{EN DASH}0.954)"] * 3,
@@ -166,9 +166,9 @@ def test_a_narrow_terminal_cuts_no_number_of_a_slice() -> None:
 
 def test_only_the_largest_slices_are_shown() -> None:
     slices = tuple(slice_of(f"hour={hour}", 100 - hour, AUC=0.5) for hour in range(15))
-    found = cells(RunSummary(evaluation(metric("AUC", 0.95), slices=slices), None))
-    assert found[-2][0] == "hour=11"
-    assert found[-1] == ["… and 3 smaller slices"]
+    lines = cells(RunSummary(evaluation(metric("AUC", 0.95), slices=slices), None))
+    assert lines[-2][0] == "hour=11"
+    assert lines[-1] == ["… and 3 smaller slices"]
 
 
 def test_a_long_path_is_not_broken() -> None:
@@ -215,7 +215,7 @@ def finished(places: Environment, builder: StoreBuilder, tmp_path: Path) -> Stor
     return builder
 
 
-def read(places: Environment) -> RunSummary:
+def summary_of_run(places: Environment) -> RunSummary:
     store = Store.open_sqlite(places.metadata_path)
     assert store is not None
     return run_summary.read_run_summary(store, store.node_runs("small", "one"))
@@ -224,35 +224,35 @@ def read(places: Environment) -> RunSummary:
 def test_the_result_is_read_from_the_artifacts(places: Environment, finished: StoreBuilder) -> None:
     pushed = finished.artifact("PushedModel", pushed=1, pushed_destination="/serving/small/17")
     finished.node("Pusher", outputs={"pushed_model": pushed})
-    assert read(places) == RunSummary(evaluation(metric("AUC", 0.95)), Path("/serving/small/17"))
+    assert summary_of_run(places) == RunSummary(evaluation(metric("AUC", 0.95)), Path("/serving/small/17"))
 
 
 def test_a_model_that_was_not_blessed_has_no_destination(places: Environment, finished: StoreBuilder) -> None:
     finished.node("Pusher", outputs={"pushed_model": finished.artifact("PushedModel", pushed=0)})
-    assert read(places).pushed_to is None
+    assert summary_of_run(places).pushed_to is None
 
 
 def test_the_report_of_the_infra_validator_is_read(places: Environment, finished: StoreBuilder, tmp_path: Path) -> None:
-    assert read(places).infra is None
+    assert summary_of_run(places).infra is None
     report = {"blessed": False, "skipped": None, "problems": ["row 0"]}
     (tmp_path / "infra").mkdir()
     (tmp_path / "infra" / "report.json").write_text(json.dumps(report))
     finished.node("InfraValidator", outputs={"blessing": finished.artifact("InfraBlessing", tmp_path / "infra")})
-    assert (read(places).infra, read(places).infra_report) == (
+    assert (summary_of_run(places).infra, summary_of_run(places).infra_report) == (
         InfraReport.model_validate(report),
         tmp_path / "infra" / "report.json",
     )
 
 
 def test_the_report_on_the_tf_lite_model_is_read(places: Environment, finished: StoreBuilder, tmp_path: Path) -> None:
-    assert read(places).tflite is None
+    assert summary_of_run(places).tflite is None
     (tmp_path / "tflite").mkdir()
     (tmp_path / "tflite" / "report.json").write_text(json.dumps(MADE))
     finished.node("TFLite", outputs={"tflite_model": finished.artifact("TFLiteModel", tmp_path / "tflite")})
-    assert read(places).tflite == TFLiteReport.model_validate(MADE)
+    assert summary_of_run(places).tflite == TFLiteReport.model_validate(MADE)
 
 
 def test_a_partial_run_may_have_neither(places: Environment, builder: StoreBuilder) -> None:
     builder.run("one")
     builder.node("Trainer")
-    assert read(places) == RunSummary(None, None)
+    assert summary_of_run(places) == RunSummary(None, None)

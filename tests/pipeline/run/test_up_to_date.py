@@ -34,14 +34,14 @@ def prints(project: Path, places: Environment, small: Recipe) -> Prints:
 
 @pytest.fixture
 def with_tflite(project: Path, places: Environment) -> Prints:
-    """The fingerprints when a TF Lite model is asked for."""
+    """The fingerprints with a TF Lite model."""
     asking = recipe.load("small", ["tflite.quantization=int8"])
     return fingerprint.fingerprints(asking, places, asking.find_inputs())
 
 
 @pytest.fixture
 def run_asking(project: Path, places: Environment) -> RunAsking:
-    """Runs `small` from a node on, asking for a TF Lite model."""
+    """Runs `small` from a node on, with a TF Lite model."""
     asking = recipe.load("small", ["tflite.quantization=int8"])
 
     def run(from_node: str) -> local.Run:
@@ -62,7 +62,7 @@ def pushed(tmp_path: Path) -> Path:
 
 
 def whole_run(builder: StoreBuilder, prints: Prints, run_id: str, pushed: Path, state: str = "COMPLETE") -> None:
-    """A run in which every node came to its end, the Trainer with `state`."""
+    """A run in which every node ended, the Trainer with `state`."""
     builder.run(run_id)
     for node in (*prints, nodes.BASELINE_NODE):
         properties = {"pushed_destination": str(pushed)} if node == "Pusher" else {}
@@ -97,19 +97,19 @@ def test_a_whole_run_is_up_to_date(
     small: Recipe, places: Environment, prints: Prints, builder: StoreBuilder, pushed: Path, state: str
 ) -> None:
     whole_run(builder, prints, "one", pushed, state)
-    found = up_to_date(small, places, prints)
-    assert found is not None
-    assert (found.id, found.new) == ("one", False)
-    assert set(found.nodes) == set(nodes.names(small))
+    run = up_to_date(small, places, prints)
+    assert run is not None
+    assert (run.id, run.new) == ("one", False)
+    assert set(run.nodes) == set(nodes.names(small))
 
 
 def test_with_a_tf_lite_model_too_and_neither_does_for_the_other(
     small: Recipe, places: Environment, prints: Prints, with_tflite: Prints, builder: StoreBuilder, pushed: Path
 ) -> None:
     whole_run(builder, with_tflite, "one", pushed)
-    found = up_to_date(small, places, with_tflite)
-    assert found is not None
-    assert set(found.nodes) == set(nodes.NODES)
+    run = up_to_date(small, places, with_tflite)
+    assert run is not None
+    assert set(run.nodes) == set(nodes.NODES)
     assert up_to_date(small, places, prints) is None
     whole_run(builder, prints, "two", pushed)
     assert up_to_date(small, places, prints) is not None
@@ -171,8 +171,8 @@ def test_what_is_up_to_date_is_run_only_when_told_to(
     starts: bool,
 ) -> None:
     whole_run(builder, prints, "one", pushed)
-    found = run_small(**changes)
-    assert (found.new, len(started)) == (starts, int(starts))
+    run = run_small(**changes)
+    assert (run.new, len(started)) == (starts, int(starts))
 
 
 def test_what_is_up_to_date_is_not_checked_again_but_a_forced_run_is(

@@ -1,4 +1,4 @@
-"""Commands in processes that were forked from one that has imported what they need."""
+"""Commands in processes forked from one that has already imported what they need."""
 
 from __future__ import annotations
 

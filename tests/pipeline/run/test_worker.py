@@ -37,7 +37,7 @@ def test_a_request_of_another_version_is_refused() -> None:
         Request(recipe="a", overrides=(), environment="b", run_id="c", span=None, from_nodes=())  # type: ignore[call-arg]
 
 
-# In a process of its own: pytest's capture stands between `print` and the descriptors.
+# In a separate process, because pytest captures what goes to the descriptors.
 OUTPUT = """
 import ctypes, os, sys
 from pathlib import Path
@@ -89,14 +89,14 @@ def test_nested_output_goes_to_the_inner_file(tmp_path: Path) -> None:
 
 
 def failure(error: BaseException) -> dict[str, object]:
-    """The description of an error that was really raised."""
+    """The description of an error that has actually been raised."""
     try:
         raise error
     except BaseException as raised:
         return failures.describe_failure("Trainer", raised).model_dump(exclude_none=True)
 
 
-def test_an_error_of_ours_is_told_in_its_own_words() -> None:
+def test_an_error_of_ours_is_reported_in_its_own_words() -> None:
     assert failure(DataError("The file is empty.", "Fill it.")) == {
         "node": "Trainer",
         "kind": "DataError",
@@ -117,9 +117,9 @@ def test_anomalies_of_the_data_are_kept_for_the_report() -> None:
     }
 
 
-def test_another_error_is_told_with_its_type() -> None:
-    found = failure(ValueError("too few"))
-    assert found["message"] == "ValueError: too few"
+def test_another_error_is_reported_with_its_type() -> None:
+    description = failure(ValueError("too few"))
+    assert description["message"] == "ValueError: too few"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The metadata store of an environment: how it is reached, and what is told where it cannot be."""
+"""An environment's metadata store: how it is reached, and what is reported if it cannot be."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ PASSWORD = "it's \\ secret"  # noqa: S105 - no one's
 
 
 @pytest.fixture
-def of(sqlite_places: Environment, monkeypatch: pytest.MonkeyPatch) -> Environment:
-    """An environment with a PostgreSQL that is nowhere."""
+def remote_places(sqlite_places: Environment, monkeypatch: pytest.MonkeyPatch) -> Environment:
+    """An environment with a PostgreSQL server that does not exist."""
     monkeypatch.setenv("MILL_PASSWORD", PASSWORD)
     store = MetadataStoreSettings(postgresql=PostgresqlSettings.model_validate(SERVER))
     return sqlite_places.model_copy(update={"metadata_store": store})
 
 
-def test_postgresql_gets_every_value_quoted(of: Environment) -> None:
-    settings = Workplace(of).connection.postgresql
+def test_postgresql_gets_every_value_quoted(remote_places: Environment) -> None:
+    settings = Workplace(remote_places).connection.postgresql
     assert (settings.host, settings.port, settings.dbname) == ("'db.example'", "7000", "'mill'")
     assert (settings.user, settings.password) == ("'miller'", "'it\\'s \\\\ secret'")
     assert settings.skip_db_creation
 
 
-def test_mysql_gets_every_value_as_it_is(of: Environment) -> None:
+def test_mysql_gets_every_value_as_it_is(remote_places: Environment) -> None:
     store = MetadataStoreSettings(mysql=MysqlSettings.model_validate(SERVER))
-    settings = Workplace(of.model_copy(update={"metadata_store": store})).connection.mysql
+    settings = Workplace(remote_places.model_copy(update={"metadata_store": store})).connection.mysql
     assert (settings.host, settings.port, settings.database) == ("db.example", 7000, "mill")
     assert (settings.user, settings.password, settings.skip_db_creation) == ("miller", PASSWORD, True)
 
 
-def test_without_its_variable_nothing_is_tried(of: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_variable_nothing_is_tried(remote_places: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MILL_PASSWORD")
     with pytest.raises(SettingsError) as caught:
-        Workplace(of).open_store()
+        Workplace(remote_places).open_store()
     assert str(caught.value) == (
         "the environment variable MILL_PASSWORD is not set; the metadata store takes the password of miller from it.\n"
         "Set it: export MILL_PASSWORD=…"
@@ -50,7 +50,7 @@ def test_without_its_variable_nothing_is_tried(of: Environment, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("said", "fix"),
+    ("reply", "fix"),
     [
         (
             'FATAL: password authentication failed for user "miller"',
@@ -73,22 +73,22 @@ def test_without_its_variable_nothing_is_tried(of: Environment, monkeypatch: pyt
     ],
 )
 def test_what_a_server_says_comes_with_what_can_be_done(
-    of: Environment, monkeypatch: pytest.MonkeyPatch, said: str, fix: str
+    remote_places: Environment, monkeypatch: pytest.MonkeyPatch, reply: str, fix: str
 ) -> None:
     def refuse(_connection: object) -> None:
-        raise connection.UnreachableError(said)
+        raise connection.UnreachableError(reply)
 
     monkeypatch.setattr(connection, "connect", refuse)
-    for use in (Workplace(of).open_store, Workplace(of).open_for_writing):
+    for use in (Workplace(remote_places).open_store, Workplace(remote_places).open_for_writing):
         with pytest.raises(StoreError) as caught:
             use()
         assert str(caught.value) == (
-            f"the metadata store cannot be used: PostgreSQL mill on db.example:7000: {said}.\n{fix}"
+            f"the metadata store cannot be used: PostgreSQL mill on db.example:7000: {reply}.\n{fix}"
         )
         assert PASSWORD not in str(caught.value)
 
 
-def test_an_answer_is_waited_for(of: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_is_waited_for(remote_places: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=0.0)
 
     def sleep(seconds: float) -> None:
@@ -101,10 +101,10 @@ def test_an_answer_is_waited_for(of: Environment, monkeypatch: pytest.MonkeyPatc
             raise StoreError("away")
         return "here"
 
-    assert Workplace(of).patiently(lambda: back_after(30)) == "here"
+    assert Workplace(remote_places).patiently(lambda: back_after(30)) == "here"
     assert clock.now == 30
     with pytest.raises(StoreError):
-        Workplace(of).patiently(lambda: back_after(1000))
+        Workplace(remote_places).patiently(lambda: back_after(1000))
     assert clock.now == 30 + connection.PATIENCE_SECONDS
 
 

@@ -184,7 +184,7 @@ def test_a_taint_keeps_out_what_does_not_tolerate_it(
             Cluster(Core(machines=tainted)).check(settings, chosen)
 
 
-def test_an_api_that_is_away_is_told(settings: KubeflowSettings, wanted: list[Task]) -> None:
+def test_an_api_that_is_away_is_reported(settings: KubeflowSettings, wanted: list[Task]) -> None:
     core = Core()
 
     def away(*_: Any, **__: Any) -> None:

@@ -88,7 +88,7 @@ def test_what_changed_is_a_new_version_and_what_did_not_is_taken_as_it_is(millra
     assert used[0] == used[1] != used[2]
 
 
-def test_an_installation_for_several_users_is_told_the_namespace(millrace: Millrace, standin: Standin) -> None:
+def test_an_installation_for_several_users_is_reported_the_namespace(millrace: Millrace, standin: Standin) -> None:
     standin.multi_user = True
     assert millrace("submit", "small").exit_code == 0
     assert standin.pipelines[0]["namespace"] == standin.experiments[0]["namespace"] == "kubeflow"
@@ -269,7 +269,7 @@ def test_a_refusal_is_one_sentence(
     assert result.stderr == told + (f"{fix}\n" if fix else "")
 
 
-def test_a_host_that_is_not_there_is_told_before_anything_else(millrace: Millrace, standin: Standin) -> None:
+def test_a_host_that_is_not_there_is_reported_before_anything_else(millrace: Millrace, standin: Standin) -> None:
     edit(standin.url, "http://127.0.0.1:1")
     result = millrace("submit", "small")
     assert result.exit_code == 1

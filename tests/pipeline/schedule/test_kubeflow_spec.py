@@ -229,7 +229,7 @@ def test_node_selectors_and_tolerations_are_written_as_the_backend_reads_them(tm
         ("  namespace:", "  namespaces:", "unknown key kubeflow.namespaces. Did you mean kubeflow.namespace?"),
     ],
 )
-def test_wrong_settings_are_told_with_their_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_wrong_settings_are_reported_with_their_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         edited(tmp_path, (old, new))
     assert message in str(caught.value)

@@ -17,7 +17,7 @@ from pipeline.plan import environment as environments
 from pipeline.schedule.kubeflow import task, tasks
 
 
-def test_what_is_told_of_each_node_is_what_it_makes() -> None:
+def test_what_is_reported_of_each_node_is_what_it_makes() -> None:
     """The table of outputs, held against the pipeline itself."""
     chosen, environment = recipe.load("taxi", ("tflite.quantization=int8",)), environments.load("local")
     prints = fingerprint.fingerprints(chosen, environment, chosen.find_inputs())
@@ -63,7 +63,7 @@ def test_a_run_without_a_name_is_called_by_kubeflows_id(
         assert "Use Kubeflow Pipelines 2.5 or newer, or name each run." in refused.stderr
 
 
-def test_artifacts_are_told_with_their_place_in_our_store(
+def test_artifacts_are_reported_with_their_place_in_our_store(
     tmp_path: Path, run_task: RunTask, builder: StoreBuilder
 ) -> None:
     builder.run("one")
@@ -76,7 +76,7 @@ def test_artifacts_are_told_with_their_place_in_our_store(
     assert told(tmp_path)["parameterValues"] == {}
 
 
-def test_an_output_that_a_node_did_not_make_is_told_as_such(
+def test_an_output_that_a_node_did_not_make_is_reported_as_such(
     tmp_path: Path, run_task: RunTask, builder: StoreBuilder
 ) -> None:
     builder.run("one")

@@ -142,7 +142,7 @@ def test_a_pod_that_was_killed_for_its_memory_says_so(train: Train) -> None:
         train(chief_0="kill -9 $$")
 
 
-def test_the_cause_is_told_before_those_that_lost_it(train: Train, tmp_path: Path) -> None:
+def test_the_cause_is_reported_before_those_that_lost_it(train: Train, tmp_path: Path) -> None:
     lost = Failure(kind=None, what="UnavailableError: gone", lost_peer=True).model_dump_json()
     ours = Failure(kind="DataError", what="a row is bad.", fix="Mend it.").model_dump_json()
     for name, text in (("chief-0", lost), ("worker-1", ours)):
@@ -192,7 +192,7 @@ def test_what_the_account_may_not_do_is_named(train: Train, standin: KubernetesS
     )
 
 
-def test_a_cluster_without_the_training_operator_is_told(train: Train, standin: KubernetesStandin) -> None:
+def test_a_cluster_without_the_training_operator_is_reported(train: Train, standin: KubernetesStandin) -> None:
     standin.answers = {"POST": [404]}
     with pytest.raises(SettingsError, match=r"^the cluster knows no kubeflow.org/v1 TFJob"):
         train()

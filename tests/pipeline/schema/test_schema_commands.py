@@ -95,7 +95,7 @@ def test_a_run_without_statistics_says_so(env: str, ran: Ran, builder: StoreBuil
     assert "run small-0 came to no statistics.\nName another run" in said(env, "propose", "small", code=1)
 
 
-def test_a_schema_that_is_none_is_told_with_its_line(env: str, ran: Ran, schema: Path) -> None:
+def test_a_schema_that_is_none_is_reported_with_its_line(env: str, ran: Ran, schema: Path) -> None:
     ran()
     schema.write_text("feature {\n  nome: 1\n}\n")
     for command in ("propose", "show"):

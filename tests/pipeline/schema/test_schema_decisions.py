@@ -45,7 +45,7 @@ def test_accept_changes_that_feature_alone_and_keeps_mode_and_comments(env: str,
         (("show", "other", "--run", "small-1"), "small-1 is a run of small; received the recipe other.\n"),
     ],
 )
-def test_mistakes_are_told_and_nothing_is_written(
+def test_mistakes_are_reported_and_nothing_is_written(
     env: str, ran: Ran, schema: Path, words: tuple[str, ...], message: str
 ) -> None:
     ran()
@@ -128,7 +128,9 @@ def test_reject_is_remembered_with_its_reason_and_only_for_the_very_same(env: st
         ),
     ],
 )
-def test_a_rejected_yaml_that_is_not_ours_is_told(env: str, ran: Ran, schema: Path, text: str, message: str) -> None:
+def test_a_rejected_yaml_that_is_not_ours_is_reported(
+    env: str, ran: Ran, schema: Path, text: str, message: str
+) -> None:
     ran()
     (schema.parent / "rejected.yaml").write_text(text)
     code = 2 if "missing" in message else 1

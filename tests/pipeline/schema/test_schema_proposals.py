@@ -178,7 +178,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("data", "told"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_every_kind_of_change_is_told_and_satisfies_tfdv(ask: Ask, data: Columns, told: object) -> None:
+def test_every_kind_of_change_is_reported_and_satisfies_tfdv(ask: Ask, data: Columns, told: object) -> None:
     asked = ask(**data)
     assert asked.told == told
     assert asked.anomalies_after() == set()
@@ -252,7 +252,7 @@ def test_rejected_changes_are_left_out_and_others_stay(ask: Ask) -> None:
     assert ask(rejected=rejected, fare=[812.75] * 100, x=["a"] * 100).told.keys() == {"fare", "x"}
 
 
-def test_rows_that_are_not_read_are_told_as_at_least(tmp_path: Path) -> None:
+def test_rows_that_are_not_read_are_reported_as_at_least(tmp_path: Path) -> None:
     gone = Rows([])
     assert str(gone.outside("fare", None, 700.0)) == "at least 1 row"
     large = tmp_path / "data.gz"

@@ -109,7 +109,7 @@ string_domain { name: "payments" value: "Cash" value: "Card" }
 """.replace("VALUES", " ".join(f'value: "{n}"' for n in range(25)))
 
 
-def test_a_schema_is_told_in_words(tmp_path: Path) -> None:
+def test_a_schema_is_reported_in_words(tmp_path: Path) -> None:
     path = tmp_path / "schema.pbtxt"
     path.write_text(SCHEMA)
     found = schema.schema_rows(schema.read_schema(path))

@@ -130,7 +130,7 @@ def test_a_value_at_its_bar_is_not_over_it() -> None:
     assert not drift.Measured("a", L_INFINITY, 0.25, 0.25).over
 
 
-def test_what_cannot_be_compared_is_told() -> None:
+def test_what_cannot_be_compared_is_reported() -> None:
     old = split(gone=([1], INT), kind=([1, 2], INT), empty=([1.5], FLOAT), barred=([1], INT))
     new = split(new=([b"x"], TEXT), kind=([b"x"], TEXT), empty=([None], FLOAT))
     schema = schema_pb2.Schema()

@@ -180,7 +180,7 @@ def test_models_with_metrics_and_versions(shown: Site, ids: dict[str, int]) -> N
     assert "rollback small" in get(shown, "/models").text
 
 
-def test_a_rollback_is_told(shown: Site, ids: dict[str, int], builder: StoreBuilder, places: Environment) -> None:
+def test_a_rollback_is_reported(shown: Site, ids: dict[str, int], builder: StoreBuilder, places: Environment) -> None:
     for version, more in (("8", {}), ("9", {"rolled_back_from": 8, "restored_version": "7"})):
         folder = places.serving_root / "small" / version
         folder.mkdir()

@@ -157,7 +157,7 @@ def test_data_that_were_not_validated_are_not_called_good(runs: DataRuns, store:
     assert "No anomalies" not in shown
 
 
-def test_a_feature_of_one_split_alone_is_told(runs: DataRuns, store: Queries) -> None:
+def test_a_feature_of_one_split_alone_is_reported(runs: DataRuns, store: Queries) -> None:
     runs.add("small-3", {"train": AFTER["train"], "eval": "datasets { num_examples: 5 }"})
     shown = shown_data(runs, store, "small-3").text
     assert "not in this split" in shown

@@ -21,7 +21,7 @@ def changed(value: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return json.loads(json.dumps(value)) | changes
 
 
-def test_the_training_is_told_by_what_stopped_it(scene: Scene, report: Report) -> None:
+def test_the_training_is_reported_by_what_stopped_it(scene: Scene, report: Report) -> None:
     scene.run("small-1")
     found = report("small-1")
     loss, auc, rate = found.charts("training")

@@ -22,5 +22,5 @@ def make(mirror: Mirror, contents: Mapping[str, bytes] = MADE, number: int = 1, 
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files of a folder."""
+    """The contents of all files in a folder, by name."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

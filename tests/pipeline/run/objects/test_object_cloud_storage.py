@@ -1,4 +1,4 @@
-"""Artifacts in Cloud Storage: what its client says otherwise than that of S3, against a server on loopback."""
+"""Artifacts in Cloud Storage: where its client differs from that for S3, against a server on loopback."""
 
 from __future__ import annotations
 
@@ -32,38 +32,38 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def mirrors(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mirror]:
-    """Two machines'; without the credentials, of which the server knows none."""
+    """Two machines' mirrors, without credentials, as the server has none."""
     monkeypatch.setattr(fs, "GcsFileSystem", functools.partial(fs.GcsFileSystem, anonymous=True))
     root = ObjectRoot("gs", BUCKET, tmp_path.name.lower())
     return [Mirror(root, ObjectStoreSettings(endpoint=endpoint, cache=tmp_path / name)) for name in ("here", "there")]
 
 
-def test_what_one_machine_sends_another_brings(mirrors: list[Mirror]) -> None:
+def test_what_one_machine_uploads_another_downloads(mirrors: list[Mirror]) -> None:
     here, there = mirrors
     uri, empty = make(here), make(here, {}, output="rejected")
     assert here.gone([uri, empty]) == {uri, empty}
-    here.send(uri)
-    here.send(empty)
+    here.upload(uri)
+    here.upload(empty)
     assert here.gone([uri, empty]) == set()
     assert here.sizes(uri) == [("Split-eval/data.gz", 10), ("Split-train/data.gz", 5), ("notes.json", 2)]
     assert there.file(uri, "notes.json").read_bytes() == b"{}"
     assert not there.file(uri, "none.json").exists()
     assert contents(there.path_of(uri)) == {"notes.json": b"{}"}
-    assert contents(there.bring(uri)) == MADE
-    assert there.bring(empty).is_dir()
+    assert contents(there.download(uri)) == MADE
+    assert there.download(empty).is_dir()
 
 
-def test_what_a_killed_node_had_sent_is_removed(mirrors: list[Mirror]) -> None:
+def test_what_a_killed_node_had_uploaded_is_removed(mirrors: list[Mirror]) -> None:
     here, there = mirrors
     uris = [make(here), make(here, output="statistics")]
     for uri in uris:
-        here.send(uri)
-    there.remove_made(str(there.path_of(f"{there.root}/small/ExampleGen")), 2)
+        here.upload(uri)
+    there.remove_uploaded(str(there.path_of(f"{there.root}/small/ExampleGen")), 2)
     assert there.gone(uris) == set()
-    there.remove_made(str(there.path_of(f"{there.root}/small/ExampleGen")), 1)
+    there.remove_uploaded(str(there.path_of(f"{there.root}/small/ExampleGen")), 1)
     assert there.gone(uris) == set(uris)
     with pytest.raises(ObjectStoreError, match=r"/examples/1 is not in the object store \(any more\)"):
-        there.bring(uris[0])
+        there.download(uris[0])
 
 
 def test_a_bucket_is_probed(mirrors: list[Mirror], endpoint: str, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_bucket_is_probed(mirrors: list[Mirror], endpoint: str, tmp_path: Path
     assert caught.value.fix == "Make the bucket, or check its name in pipeline_root; it is not made for you."
 
 
-def test_a_store_that_is_away_is_told_after_some_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_down_is_reported_after_some_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fs, "GcsFileSystem", functools.partial(fs.GcsFileSystem, anonymous=True))
     monkeypatch.setattr(object_store, "FEW_SECONDS", object_store.FEW_SECONDS / 5)
     root, settings = ObjectRoot("gs", BUCKET, ""), ObjectStoreSettings(endpoint="http://127.0.0.1:9", cache=tmp_path)

@@ -1,4 +1,4 @@
-"""What is wrong with an object store, and how to mend it: what users read."""
+"""What users read when something is wrong with an object store, and how to mend it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ WHO = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the pod's role
 
 
 def check(path: str) -> dict[str, str]:
-    """What `millrace check` says of each setting, the lines of one joined."""
+    """The output of `millrace check` by setting, with the lines of each joined."""
     result = CliRunner().invoke(cli.main, ["check", "--env", path])
-    told: dict[str, str] = {}
+    messages: dict[str, str] = {}
     for line in result.output.splitlines():
-        name = line[:16].strip() or list(told)[-1]
-        told[name] = f"{told[name]}\n{line.strip()}" if name in told else line[17:]
-    return told
+        name = line[:16].strip() or list(messages)[-1]
+        messages[name] = f"{messages[name]}\n{line.strip()}" if name in messages else line[17:]
+    return messages
 
 
 def test_a_bucket_is_listed_written_and_cleaned(
@@ -33,11 +33,11 @@ def test_a_bucket_is_listed_written_and_cleaned(
     path = object_environment("here")
     bucket = Path(path).read_text().partition("s3://")[2].partition("/")[0]
     object_server.requests.clear()
-    told = check(path)
-    assert told["pipeline_root"] == (
+    messages = check(path)
+    assert messages["pipeline_root"] == (
         f"fine   s3://{bucket}/team/pipelines: can be listed, read, written to and deleted from"
     )
-    assert told["object_store"].startswith(f"fine   {tmp_path}/here/s3/{bucket}/team/pipelines: will be made, ")
+    assert messages["object_store"].startswith(f"fine   {tmp_path}/here/s3/{bucket}/team/pipelines: will be made, ")
     assert {request.split()[0] for request in object_server.requests} >= {"GET", "POST", "PUT", "DELETE"}
     assert object_server.objects(bucket) == {}
 
@@ -55,10 +55,10 @@ def test_keys_that_nobody_has(object_environment: Callable[..., str], object_ser
     path = object_environment("here", pipeline_root="s3://models/team")
     object_server.demand_known_keys()
     try:
-        told = check(path)["pipeline_root"]
+        message = check(path)["pipeline_root"]
     finally:
         object_server.demand_known_keys(False)
-    assert told == (
+    assert message == (
         f"fails  the object store cannot be listed: s3://models/team at {object_server.endpoint}: "
         "The AWS Access Key Id you provided does not exist in our records. (INVALID_ACCESS_KEY_ID).\n"
         f"Check the credentials: {WHO}."
@@ -96,11 +96,11 @@ def test_a_store_that_is_busy_for_a_moment_is_asked_again(
 
 
 def test_a_store_that_does_not_answer(object_environment: Callable[..., str]) -> None:
-    # Port 9 discards, where anybody listens at all.
+    # Port 9 is the discard service, if anything listens there at all.
     path = object_environment("here", object_store={"endpoint": "http://127.0.0.1:9"})
-    told = check(path)["pipeline_root"]
-    assert "at http://127.0.0.1:9: curlCode: 7, " in told
-    assert told.splitlines()[1] == (
+    message = check(path)["pipeline_root"]
+    assert "at http://127.0.0.1:9: curlCode: 7, " in message
+    assert message.splitlines()[1] == (
         "Start the server, or check object_store.endpoint, the network and the firewall; it may come back."
     )
 
@@ -128,7 +128,7 @@ def test_a_store_that_does_not_answer(object_environment: Callable[..., str]) ->
         ("a riddle", "See the server's log."),
     ],
 )
-def test_googles_words(said: str, fix: str) -> None:
+def test_googles_messages(said: str, fix: str) -> None:
     root = ObjectRoot("gs", "models", "team")
     with pytest.raises(ObjectStoreError) as caught, translated(root, None, "listed"):
         raise OSError(said)

@@ -1,4 +1,4 @@
-"""Nodes of a pipeline in a bucket, each on a machine of its own, as TFX launches them."""
+"""Nodes of a pipeline in a bucket, each on its own machine, as TFX launches them."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ class MakeExecutor(base_executor.BaseExecutor):
     def Do(self, input_dict: Any, output_dict: Any, exec_properties: Any) -> None:  # noqa: N802
         RUNS.append("Make")
         HANDED_DOWN.append(exec_properties.get(SURROUNDINGS))
-        [made] = output_dict["examples"]
-        folder = Path(made.uri)
+        [artifact] = output_dict["examples"]
+        folder = Path(artifact.uri)
         (folder / "Split-train").mkdir()
         (folder / "Split-train" / "data").write_text("a row")
-        made.set_string_custom_property("current_model", f"{made.uri}/Split-train")
-        made.set_string_custom_property("said", f"not {made.uri}")
+        artifact.set_string_custom_property("current_model", f"{artifact.uri}/Split-train")
+        artifact.set_string_custom_property("said", f"not {artifact.uri}")
 
 
 class TakeExecutor(base_executor.BaseExecutor):
-    """Copies the file, and notes where its input is kept."""
+    """Copies the file, and records where its input is stored."""
 
     def Do(self, input_dict: Any, output_dict: Any, exec_properties: Any) -> None:  # noqa: N802
         RUNS.append("Take")
-        [taken], [made] = input_dict["examples"], output_dict["model"]
-        Path(made.uri, "copy").write_text(Path(taken.uri, "Split-train", "data").read_text())
-        Path(made.uri, "kept").write_text(artifacts.artifact_location(taken))
+        [taken], [output] = input_dict["examples"], output_dict["model"]
+        Path(output.uri, "copy").write_text(Path(taken.uri, "Split-train", "data").read_text())
+        Path(output.uri, "kept").write_text(artifacts.artifact_location(taken))
 
 
 class MakeSpec(component_spec.ComponentSpec):
@@ -90,7 +90,7 @@ class Take(base_component.BaseComponent):
 
 
 class Machines:
-    """The nodes of a pipeline on machines that share its stores alone."""
+    """The nodes of a pipeline on machines that share only its stores."""
 
     def __init__(self, environment: Callable[..., str], folder: Path) -> None:
         self._environment = environment
@@ -101,7 +101,7 @@ class Machines:
         return environments.load(self._environment(machine))
 
     def compiled(self, machine: str, run: str, maker: str = "Make") -> Any:
-        """The tiny pipeline as TFX launches it: a node that makes, called `maker`, and one that takes."""
+        """The tiny pipeline as TFX launches it: a producing node, called `maker`, and a consuming one."""
         environment = self.at(machine)
         make = Make().with_id(maker)
         compiled = Compiler().compile(
@@ -122,7 +122,7 @@ class Machines:
             tfx_adapter.run_node(compiled, node, self.context(machine, run))
 
     def context(self, machine: str, run: str) -> RunContext:
-        """A run of the tiny pipeline, which is no recipe's."""
+        """A run of the tiny pipeline, which does not belong to a recipe."""
         request = Request(recipe="tiny", overrides=(), environment=machine, run_id=run, span=None)
         environment = self.at(machine).model_copy(update={"log_root": self.folder})
         (self.folder / run).mkdir(exist_ok=True)
@@ -131,9 +131,9 @@ class Machines:
 
     @property
     def store(self) -> Store:
-        found = Workplace(self.at("reader")).open_store()
-        assert found
-        return found
+        opened = Workplace(self.at("reader")).open_store()
+        assert opened
+        return opened
 
     def states(self, run: str) -> dict[str, str]:
         return {name: record.state for name, record in self.store.node_runs("tiny", run).items()}
@@ -152,19 +152,19 @@ def test_nodes_on_machines_of_their_own(machines: Machines, object_server: Objec
     [model] = machines.store.outputs(runs["Take"].id)["model"]
     assert examples.uri == f"{machines.root}/tiny/Make/examples/1"
     assert model.uri == f"{machines.root}/tiny/Take/model/2"
-    # What names the place alone is told as it is in the store; a text stays as it was written.
+    # Values that are only a path become the store's URI; longer texts stay as they were written.
     assert examples.properties["current_model"] == f"{examples.uri}/Split-train"
     assert examples.properties["said"] == f"not {machines.at('a').pipeline_root}/tiny/Make/examples/1"
     assert artifacts.STORED_AT not in examples.properties
-    kept = object_server.objects(machines.root.removeprefix("s3://"))
-    assert kept == {
+    objects = object_server.objects(machines.root.removeprefix("s3://"))
+    assert objects == {
         "tiny/Make/examples/1/Split-train/data": b"a row",
         "tiny/Take/model/2/copy": b"a row",
         "tiny/Take/model/2/kept": examples.uri.encode(),
     }
     assert model.file("copy") == machines.at("reader").pipeline_root / "tiny/Take/model/2/copy"
 
-    # A third machine has nothing to do, and brings nothing.
+    # A third machine has nothing to do and downloads nothing.
     machines.run("c", "two", "Make", "Take")
     assert RUNS == ["Make", "Take"]
     assert machines.states("two") == {"Make": "CACHED", "Take": "CACHED"}
@@ -182,8 +182,8 @@ def test_the_local_run_does_as_the_nodes_do(machines: Machines, object_server: O
     tfx_adapter.run_pipeline(machines.compiled("a", "one"), machines.context("a", "one"))
     assert launcher.Launcher is before
     assert machines.states("one") == {"Make": "COMPLETE", "Take": "COMPLETE"}
-    kept = object_server.objects(f"{machines.root.removeprefix('s3://')}/tiny/Take/model/2")
-    assert kept == {"copy": b"a row", "kept": f"{machines.root}/tiny/Make/examples/1".encode()}
+    objects = object_server.objects(f"{machines.root.removeprefix('s3://')}/tiny/Take/model/2")
+    assert objects == {"copy": b"a row", "kept": f"{machines.root}/tiny/Make/examples/1".encode()}
 
 
 def test_a_trainer_is_handed_what_is_never_recorded(machines: Machines) -> None:
@@ -191,7 +191,7 @@ def test_a_trainer_is_handed_what_is_never_recorded(machines: Machines) -> None:
     tfx_adapter.run_node(machines.compiled("a", "one", maker="Trainer"), "Trainer", context, training_launcher=print)
     assert [Surroundings(str(context.folder.progress_path("Trainer")), print)] == HANDED_DOWN
     assert SURROUNDINGS not in machines.store.node_runs("tiny", "one")["Trainer"].properties
-    # Nor is it in the cache's key: another run hands down another path, and finds the first one's result.
+    # Nor is it in the cache key: another run passes on another path and still finds the first one's result.
     tfx_adapter.run_node(machines.compiled("a", "two", maker="Trainer"), "Trainer", machines.context("a", "two"))
     assert machines.states("two") == {"Trainer": "CACHED"}
 
@@ -201,7 +201,7 @@ def test_no_other_node_is_handed_it(machines: Machines) -> None:
     assert HANDED_DOWN == [None]
 
 
-def test_what_cannot_be_sent_is_not_published(machines: Machines, object_server: ObjectServer) -> None:
+def test_what_cannot_be_uploaded_is_not_published(machines: Machines, object_server: ObjectServer) -> None:
     object_server.refuse("403 Forbidden", "AccessDenied", "Access Denied", times=2)
     with pytest.raises(ObjectStoreError, match=r"^the object store cannot be written to: .*: Access Denied \(ACC"):
         machines.run("a", "one", "Make")
@@ -235,7 +235,7 @@ def test_a_node_that_was_killed_leaves_nothing(
         machines.run("a", "one", "Make")
     place = f"{machines.root.removeprefix('s3://')}/tiny/Make/examples"
     assert object_server.objects(place) == {"1/Split-train/data": b"a row"}
-    # By another machine, as a scheduler may have it.
+    # On another machine, as a scheduler may choose.
     Workplace(machines.at("b")).sweep_leftovers("tiny", "one", "Make")
     assert object_server.objects(place) == {}
     assert machines.states("one") == {"Make": "CANCELED"}

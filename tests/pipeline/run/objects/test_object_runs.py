@@ -1,4 +1,4 @@
-"""Commands and runs of an environment whose artifacts lie in a bucket."""
+"""Commands and runs in an environment whose artifacts are in a bucket."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SUMMARY = {"blessed": True, "rows": 100, "metrics": [{"name": "AUC", "value": 0.
 
 @pytest.fixture
 def places(object_environment: Callable[..., str]) -> Environment:
-    """An environment whose artifacts lie in a bucket."""
+    """An environment whose artifacts are in a bucket."""
     return environments.load(object_environment("here"))
 
 
 def sent(places: Environment, node: str, files: dict[str, str]) -> str:
-    """An artifact in the bucket, of which this machine has nothing; returns its URI."""
+    """Puts an artifact into the bucket, and nothing of it on this machine; returns its URI."""
     uri = f"{places.object_root}/small/{node}/made/1"
     mirror = Workplace(places).mirror
     assert mirror
@@ -46,15 +46,15 @@ def sent(places: Environment, node: str, files: dict[str, str]) -> str:
         path = mirror.path_of(uri) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    mirror.send(uri)
+    mirror.upload(uri)
     mirror.path_of(uri).rename(places.log_root.parent / f"sent-{node}")
     return uri
 
 
 def queries(places: Environment) -> Queries:
-    found = Workplace(places).open_store()
-    assert found
-    return found
+    store = Workplace(places).open_store()
+    assert store
+    return store
 
 
 def test_a_run_whose_artifacts_are_all_there_is_up_to_date(
@@ -87,29 +87,31 @@ def test_the_result_of_a_run_is_read_from_the_bucket(places: Environment, builde
     store = queries(places)
     result = run_summary.read_run_summary(store, store.node_runs("small", "small-1"))
     assert result.evaluation == Summary.model_validate(SUMMARY)
-    # Places are told as users find them, and nothing else is brought than what is shown.
-    assert result.notes == (f"Set aside  2 rows, with the reason of each, in {rejected}",)
+    # Locations are shown as users know them, and only what is shown is downloaded.
+    assert result.notes == (f"Set aside  2 rows, with the reason for each, in {rejected}",)
     assert [path.name for path in places.pipeline_root.rglob("*") if path.is_file()] == [SUMMARY_FILE]
     assert rollback._metrics_by_model("small", store) == {model: {"AUC": 0.75}}
 
 
-def test_the_dashboard_lists_a_large_artifact_without_bringing_it(places: Environment, builder: StoreBuilder) -> None:
+def test_the_dashboard_lists_a_large_artifact_without_downloading_it(
+    places: Environment, builder: StoreBuilder
+) -> None:
     uri = sent(places, "ExampleGen", {"Split-train/data.gz": "rows", "notes.json": "{}"})
     number = builder.artifact("Examples", uri)
-    [made] = queries(places).artifacts_by_id([number])
-    listing = files.listing_of(made.artifact)
+    [entry] = queries(places).artifacts_by_id([number])
+    listing = files.listing_of(entry.artifact)
     assert listing
     assert [(file.path, file.bytes) for file in listing.files] == [("Split-train/data.gz", 4), ("notes.json", 2)]
     assert not places.pipeline_root.joinpath("ExampleGen").exists()
     assert not list(places.pipeline_root.rglob("*.*"))
     for path in ("../1/notes.json", "/etc/hosts", "none.json", "Split-train", "a\0b"):
-        assert files.file_of(made.artifact, path) is None
-    found = files.file_of(made.artifact, "notes.json")
-    assert found
-    assert found.read_text() == "{}"
+        assert files.file_of(entry.artifact, path) is None
+    opened = files.file_of(entry.artifact, "notes.json")
+    assert opened
+    assert opened.read_text() == "{}"
     assert not list(places.pipeline_root.rglob("*.gz"))
-    assert made.artifact.path.joinpath("Split-train", "data.gz").read_text() == "rows"
-    assert files.file_of(made.artifact, "Split-train") is None
+    assert entry.artifact.path.joinpath("Split-train", "data.gz").read_text() == "rows"
+    assert files.file_of(entry.artifact, "Split-train") is None
 
 
 def test_an_artifact_is_found_by_its_uri(
@@ -142,7 +144,7 @@ def test_a_rollback_is_recorded_in_the_bucket(
 
 
 def in_pods(places: Environment, **objects: Path) -> Environment:
-    """The example of a cluster with this pipeline root."""
+    """The example cluster with this pipeline root."""
     cluster = environments.load("kubeflow")
     assert places.object_store
     folders = {name: getattr(cluster, name) for name in ("metadata_store", "serving_root", "log_root", "kubeflow")}

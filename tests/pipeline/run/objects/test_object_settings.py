@@ -1,4 +1,4 @@
-"""What an environment may say of an object store, and what lies where."""
+"""What an environment may say about an object store, and where files are kept."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_store_of_ones_own(project: Path, tmp_path: Path) -> None:
     assert (loaded.object_store.endpoint, loaded.object_store.region) == ("http://minio.minio:9000", "eu-west-1")
     assert str(loaded.object_root) == "s3://models"
     assert loaded.pipeline_root == Path("/scratch/millrace/s3/models")
-    # A changed environment, as the worker makes one, is still that of the bucket.
+    # A copy of the environment, as the worker makes one, still has the bucket.
     assert str(loaded.model_copy(update={"log_root": tmp_path}).object_root) == "s3://models"
 
 
