@@ -71,7 +71,7 @@ def test_an_anomaly_stops_the_run_and_a_bad_row_is_named(small: Project) -> None
         f"Set aside  1 row, with the reason for each, in {Path(rejected.uri).relative_to(small.folder)}\n"
         in accepted.output
     )
-    assert "Let pass   1 anomaly of the data" in accepted.output
+    assert "Let pass   1 anomaly in the data" in accepted.output
 
 
 def test_a_failing_model_names_the_line_and_the_next_run_goes_on_from_there(small: Project) -> None:
