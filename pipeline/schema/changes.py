@@ -22,37 +22,37 @@ class Change:
     """A change of one setting of a feature.
 
     Attributes:
-        setting: Which, such as `float_domain.max`; `string_domain.value` adds a value, also where features share the
-            domain; `feature` adds the feature.
-        values: What it is set to, or the values that are added.
-        text: Why, for people.
-        count: In how many rows, where that is a sensible question.
-        kept_as: Its one key, where that is not made of the values.
+        setting: Which setting, such as `float_domain.max`; `string_domain.value` adds values, also to a domain that
+            features share; `feature` adds the feature.
+        values: The new value, or the values to add.
+        text: Why, in words.
+        count: The number of rows it concerns, where there is one.
+        own_key: Its only key, if that is not derived from the values.
     """
 
     setting: str
     values: tuple[Value, ...]
     text: str
     count: Count | None = None
-    kept_as: str | None = None
+    own_key: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The change in a form that can be kept and compared."""
-        if self.kept_as is not None:
-            return (self.kept_as,)
+        """The change in a form that can be stored and compared."""
+        if self.own_key is not None:
+            return (self.own_key,)
         return tuple(f"{self.setting}: {value}" for value in self.values)
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What the data ask of one feature.
+    """What the data call for in one feature.
 
     Attributes:
         feature: Its name.
-        changes: What would make the schema fit; empty where that is for a person to say.
+        changes: The changes that would make the schema fit; empty if a person has to decide.
         reasons: Why changes cannot be accepted, or what they leave open.
-        notes: What else has to be thought of.
+        notes: What else to consider.
     """
 
     feature: str
@@ -62,12 +62,12 @@ class Proposal:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Those of all changes."""
+        """The keys of all changes."""
         return tuple(key for change in self.changes for key in change.keys)
 
 
 def apply_changes(schema: schema_pb2.Schema, proposals: Sequence[Proposal]) -> schema_pb2.Schema:
-    """The schema with all changes of these proposals."""
+    """A copy of the schema with all changes of these proposals."""
     wanted = schema_pb2.Schema()
     wanted.CopyFrom(schema)
     for proposal in proposals:
@@ -77,7 +77,7 @@ def apply_changes(schema: schema_pb2.Schema, proposals: Sequence[Proposal]) -> s
 
 
 def string_domain(schema: schema_pb2.Schema, feature: schema_pb2.Feature) -> schema_pb2.StringDomain | None:
-    """The domain of a feature's texts, its own or a shared one; None where it has none."""
+    """The domain of a feature's texts, its own or a shared one; None if it has none."""
     if feature.HasField("string_domain"):
         return feature.string_domain
     return next((domain for domain in schema.string_domain if feature.domain and domain.name == feature.domain), None)
@@ -100,7 +100,7 @@ def _apply(schema: schema_pb2.Schema, name: str, change: Change) -> None:
 
 
 def _add_values(domain: schema_pb2.StringDomain, values: Sequence[str]) -> None:
-    """A list that is sorted stays so."""
+    """Adds values to a domain; a sorted list stays sorted."""
     before = list(domain.value)
     after = before + [value for value in values if value not in before]
     del domain.value[:]

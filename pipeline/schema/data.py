@@ -1,4 +1,4 @@
-"""The data of a run: its columns, by their statistics, and how many rows a schema does not allow."""
+"""The data of a run: its columns, from their statistics, and how many rows violate a schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 MOST_BYTES = 8 * 2**20
-"""Compressed bytes of all splits up to which rows are read; 15,002 taxi trips have 0.7 MB, and take 0.2 s."""
+"""Rows are read if all splits together have at most this many compressed bytes; 15,002 taxi trips have 0.7 MB and take
+0.2 s."""
 
 _HEADER = struct.Struct("<QI")
 _FOOTER_BYTES = 4
@@ -29,8 +30,8 @@ class Count:
     """A number of rows.
 
     Attributes:
-        rows: How many; where not exact, at least so many.
-        exact: Whether all rows were looked at.
+        rows: How many; if not exact, a lower bound.
+        exact: Whether all rows were counted.
     """
 
     rows: int
@@ -45,7 +46,7 @@ AT_LEAST_ONE = Count(1, exact=False)
 
 
 class Rows:
-    """The rows of a run, read when they are first asked for; not at all where they are many or gone.
+    """The rows of a run, read when first needed; never if they are too many or gone.
 
     Args:
         files: The gzip TFRecord files of all splits.
@@ -56,7 +57,7 @@ class Rows:
 
     def outside(self, name: str, lowest: float | None, highest: float | None) -> Count:
         """How many rows have a number below `lowest` or above `highest`."""
-        # Here and below: every command passes by this module, and arrow takes 0.2 s to load.
+        # Imported here and below because every command imports this module, and arrow takes 0.2 s to load.
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -72,7 +73,7 @@ class Rows:
         return Count(count) if count else AT_LEAST_ONE
 
     def of_length(self, name: str, fewest: int, most: int) -> Count:
-        """How many rows have values, but fewer than `fewest` or more than `most`; 0 for `most` is no limit."""
+        """How many rows have values, but fewer than `fewest` or more than `most`; a `most` of 0 means no limit."""
         import pyarrow.compute as pc
 
         count = 0
@@ -96,7 +97,7 @@ class Rows:
     def _batches(self) -> list[pa.RecordBatch]:
         if sum(map(os.path.getsize, self._files)) > MOST_BYTES:
             return []
-        # Of tfx-bsl only this extension in C++, which imports no TensorFlow.
+        # Of tfx-bsl, only this C++ extension, which does not import TensorFlow.
         from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 
         decoder = ExamplesToRecordBatchDecoder()
@@ -119,7 +120,7 @@ _TYPES = {
     statistics_pb2.FeatureNameStatistics.STRUCT: schema_pb2.STRUCT,
 }
 
-# What TFDV counts in place of values that are no UTF-8, and of very long ones.
+# TFDV counts these in place of values that are not UTF-8 and of very long ones.
 _PLACEHOLDERS = {"__BYTES_VALUE__", "__LARGE_BYTES__"}
 
 
@@ -131,13 +132,13 @@ class Column:
         split: The split's name.
         num_rows: The split's rows.
         num_present: How many of them have a value.
-        type: The schema's type of the values.
+        type: The type of its values, as the schema has it.
         fewest: The lowest number of values in a row that has any.
         most: The highest.
-        lowest: The lowest number, in columns of numbers that have any.
+        lowest: The lowest number, for numeric columns that are not empty.
         highest: The highest.
         counts: How often each text occurs, the most frequent first; empty for numbers.
-        all_counted: Whether `counts` holds every text there is.
+        all_counted: Whether `counts` has every text.
     """
 
     split: str
@@ -153,14 +154,14 @@ class Column:
 
 
 Columns = Mapping[str, Mapping[str, Column]]
-"""By name and split; a column that a split does not have is not in it."""
+"""By name and split; splits without the column are left out."""
 
 
 def read_columns(statistics: Mapping[str, statistics_pb2.DatasetFeatureStatistics]) -> Columns:
-    """The columns of all splits.
+    """Reads the columns of all splits from their statistics.
 
     Args:
-        statistics: By split.
+        statistics: The statistics by split.
     """
     by_name: dict[str, dict[str, Column]] = {}
     for split, data_set in statistics.items():

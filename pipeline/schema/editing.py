@@ -1,4 +1,4 @@
-"""Changes the text of a schema to another schema, and leaves every other character of it as it is."""
+"""Edits the text of a schema into that of another, leaving every other character as it is."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from pipeline.schema import syntax
 from pipeline.schema.syntax import Block, Field
 
 Edit = tuple[int, int, str]
-"""What is to stand between two places of the text."""
+"""A start, an end, and the text to put between them."""
 
 KEY = "name"
-"""The field by which repeated messages, features and domains, are told apart."""
+"""The field that identifies repeated messages: features and domains."""
 
 BY_HAND = "Edit the file by hand."
 
 
 def parse_schema(text: str) -> schema_pb2.Schema:
-    """The schema that a text describes."""
+    """Parses the text of a schema."""
     return text_format.Parse(text, schema_pb2.Schema())
 
 
 def edit_text(text: str, wanted: schema_pb2.Schema) -> str:
-    """The text with only those fields replaced or added in which `wanted` differs from it.
+    """The text of `wanted`, in which only the fields that differ are replaced or added.
 
     Raises:
-        MillraceError: It is written in a way in which that cannot be done safely.
+        MillraceError: The text is written in a way that makes this unsafe.
     """
     changed = _applied(text, list(_Editor(text).message(parse_schema(text), wanted, syntax.parse_fields(text))))
     try:
@@ -46,7 +46,7 @@ def edit_text(text: str, wanted: schema_pb2.Schema) -> str:
 def _applied(text: str, edits: list[Edit]) -> str:
     parts: list[str] = []
     position = 0
-    # Sorted by place alone: what is inserted at one place stays in order.
+    # Sorted by position only, so that insertions at the same position stay in order.
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
         parts += [text[position:start], new]
         position = end
@@ -58,7 +58,7 @@ class _Editor:
         self._text = text
 
     def message(self, old: Any, new: Any, block: Block) -> Iterator[Edit]:
-        """The edits that make `new` of `old`, which is what the block holds."""
+        """The edits that turn `old`, which the block holds, into `new`."""
         differing = [f for f in new.DESCRIPTOR.fields if _value(old, f) != _value(new, f)]
         gone = [f for f in differing if not _is_repeated(f) and _is_set(old, f) and not _is_set(new, f)]
         for field in differing:
@@ -69,7 +69,7 @@ class _Editor:
             elif not _is_set(old, field):
                 yield from self._added(field, new, block, gone)
             else:
-                # One, for text_format refuses more.
+                # There is only one, because text_format refuses more.
                 [written] = block.named(field.name)
                 yield from self._replaced(field, old, new, written)
         if gone:
@@ -102,9 +102,9 @@ class _Editor:
         if field.message_type is None:
             yield from self._values(field, before, after, block, written)
             return
-        known = {getattr(message, KEY): place for place, message in enumerate(before)}
+        positions = {getattr(message, KEY): place for place, message in enumerate(before)}
         for message in after:
-            place = known.get(getattr(message, KEY))
+            place = positions.get(getattr(message, KEY))
             if place is None:
                 yield self._insertion(_rendered_block(field, message), block, written[-1:])
             elif before[place] != message:
@@ -116,7 +116,7 @@ class _Editor:
     def _values(
         self, field: FieldDescriptor, before: list[Any], after: list[Any], block: Block, written: list[Field]
     ) -> Iterator[Edit]:
-        """New values of a repeated scalar, each behind the one that it follows."""
+        """Inserts new values of a repeated scalar, each after the one that it follows."""
         places = {value: place for place, value in enumerate(before)}
         anchor: list[Field] = []
         for value in after:
@@ -128,7 +128,7 @@ class _Editor:
                 yield self._insertion_before(_rendered(field, [value]), written[0])
 
     def _insertion(self, rendered: str, block: Block, anchor: Sequence[Field]) -> Edit:
-        """Behind the anchor: on a line of its own, unless the block is written on one line."""
+        """Inserts after the anchor, on a separate line unless the block is written on one line."""
         if not anchor:
             is_file = block.start == 0 and block.end == len(self._text)
             end = block.fields[-1].end if block.fields else block.start
@@ -184,7 +184,7 @@ def _rendered(field: FieldDescriptor, value: Any) -> str:
 
 
 def _rendered_block(field: FieldDescriptor, message: Any) -> str:
-    """A message with a line a field, in the order in which people read it."""
+    """A message with one line per field, in the order in which people read it."""
     first = {KEY: 0, "type": 1, "presence": 2}
     ordered = sorted(message.ListFields(), key=lambda entry: (first.get(entry[0].name, 3), entry[0].number))
     lines = "".join(f"  {_rendered(inner, value)}\n" for inner, value in ordered)

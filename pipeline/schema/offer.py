@@ -1,4 +1,4 @@
-"""What a run's data ask of a recipe's schema, from the files that the run left."""
+"""The changes that a run's data call for in a recipe's schema, from the files that the run left."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ COVERED = frozenset(
         _Reason.SCHEMA_NEW_COLUMN,
     }
 )
-"""The anomalies for which there is a rule (see `rules`); what TFDV says of others is passed on."""
+"""The anomalies for which there is a rule (see `rules`); TFDV's descriptions of others are passed on."""
 
 
 def run_schema_text(store: Queries, run: RunRecord) -> str:
-    """The text of the schema that a run used.
+    """Reads the text of the schema that a run used.
 
     Raises:
-        MillraceError: It came to none, or it is gone.
+        MillraceError: The run has none, or it is gone.
     """
     schema = _outputs(store, run).get("schema")
     path = schema.file(SCHEMA_FILE) if schema else None
@@ -59,10 +59,10 @@ def run_schema_text(store: Queries, run: RunRecord) -> str:
 
 
 def _read_data(store: Queries, run: RunRecord, absent: Mapping[str, str], schema: schema_pb2.Schema) -> Data:
-    """What a run left of its data.
+    """Reads what a run recorded about its data.
 
     Raises:
-        MillraceError: It came to no statistics, or they are gone.
+        MillraceError: The run has no statistics, or they are gone.
     """
     used = editing.parse_schema(run_schema_text(store, run))
     outputs = _outputs(store, run)
@@ -70,8 +70,8 @@ def _read_data(store: Queries, run: RunRecord, absent: Mapping[str, str], schema
     by_split = {path.parent.name.removeprefix("Split-"): path for path in _split_files(statistics, STATISTICS_FILE)}
     if not by_split:
         raise _missing(run, "statistics", statistics)
-    read = statistics_pb2.DatasetFeatureStatisticsList.FromString
-    data_sets = {split: read(path.read_bytes()).datasets[0] for split, path in by_split.items()}
+    parse = statistics_pb2.DatasetFeatureStatisticsList.FromString
+    data_sets = {split: parse(path.read_bytes()).datasets[0] for split, path in by_split.items()}
     return Data(
         columns=read_columns(data_sets),
         num_rows={split: int(data_set.num_examples) for split, data_set in data_sets.items()},
@@ -82,8 +82,8 @@ def _read_data(store: Queries, run: RunRecord, absent: Mapping[str, str], schema
 
 
 def _missing(run: RunRecord, name: str, artifact: ArtifactRecord | None) -> MillraceError:
-    what = f"came to no {name}" if artifact is None else f"has no {name} any more: {artifact.uri} is gone"
-    return MillraceError(f"run {run.id} {what}.", "Name another run with --run.")
+    problem = f"has no {name}" if artifact is None else f"has no {name} any more: {artifact.uri} is gone"
+    return MillraceError(f"run {run.id} {problem}.", "Name another run with --run.")
 
 
 def _outputs(store: Queries, run: RunRecord) -> dict[str, ArtifactRecord]:
@@ -98,10 +98,10 @@ def _split_files(artifact: ArtifactRecord | None, pattern: str) -> Sequence[Path
 def _anomalies(
     artifact: ArtifactRecord | None, used: schema_pb2.Schema, now: schema_pb2.Schema
 ) -> Mapping[str, tuple[str, ...]]:
-    """What TFDV said that no rule covers, of features whose schema is still what the run used."""
+    """TFDV's descriptions that no rule covers, of features whose schema has not changed since the run."""
     before = {feature.name: feature for feature in used.feature}
     after = {feature.name: feature for feature in now.feature}
-    # Dictionaries, for an anomaly of several splits is told once, in order.
+    # Dictionaries, so that an anomaly in several splits is listed once, in order.
     descriptions: dict[str, dict[str, None]] = {}
     for path in _split_files(artifact, ANOMALIES_FILE):
         anomalies = anomalies_pb2.Anomalies.FromString(path.read_bytes())
@@ -126,12 +126,12 @@ class Offer:
     """The proposals for a schema.
 
     Attributes:
-        path: Where the curated schema lies, or will.
-        run: The run whose data were looked at.
-        before: The curated schema's text; None where there is none yet.
-        text: What the proposals change: the curated schema's text, or what was inferred.
+        path: Where the curated schema is, or will be.
+        run: The run whose data were examined.
+        before: The curated schema's text; None if there is none yet.
+        text: The text that the proposals change: the curated schema's, or the inferred one's.
         proposals: In the schema's order.
-        rejected: The features of which something was left out, because it was rejected before.
+        rejected: The features for which something is left out because it was rejected before.
     """
 
     path: Path
@@ -143,11 +143,11 @@ class Offer:
 
     @property
     def digest(self) -> str:
-        """A few letters by which a later command knows whether the schema is still the same."""
+        """A short digest by which a later command can tell whether the schema is still the same."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:8]
 
     def chosen(self, names: Sequence[str]) -> list[Proposal]:
-        """The proposals of these features.
+        """The proposals for these features.
 
         Raises:
             MillraceError: There is none for one of them.
@@ -172,17 +172,17 @@ class Offer:
 
 
 def make_offer(store: Queries, recipe: Recipe, run: RunRecord, look_at_files: bool) -> Offer:
-    """What the data of a run ask of a recipe's schema.
+    """Compares the data of a run with a recipe's schema.
 
     Args:
         store: Where the run is recorded.
         recipe: The recipe.
         run: One of its runs.
-        look_at_files: Whether a required column that the files of today lack counts as gone: a run of them would stop
-            before there are statistics.
+        look_at_files: Whether a required column that the current data files lack counts as gone: a run on them would
+            stop before there are statistics.
 
     Raises:
-        MillraceError: The run left nothing to go by, or the schema is not readable.
+        MillraceError: The run left no data to compare, or the schema cannot be read.
     """
     path = recipe.schema_path
     before = reviewed_files.reviewed_text(path)
@@ -203,7 +203,7 @@ def make_offer(store: Queries, recipe: Recipe, run: RunRecord, look_at_files: bo
 
 def _absent(recipe: Recipe, schema: schema_pb2.Schema) -> Mapping[str, str]:
     inputs = recipe.find_inputs()
-    # It imports pyarrow, which takes longer than the whole of `--help`.
+    # Imported here because it imports pyarrow, which takes longer than all of `--help`.
     from components.example_gen import sources
 
     columns = set(sources.columns_of(inputs))

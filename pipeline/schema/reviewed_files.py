@@ -1,4 +1,4 @@
-"""The files that people review: replaced as a whole or not at all; and the changes of a schema that were rejected."""
+"""Files that people review: replaced atomically, and never over another's change; and rejected schema changes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pipeline.plan import project
 
 
 def replace_file(path: Path, before: str | None, after: str) -> None:
-    """Gives a file a new text; a reader sees the old one or the new one.
+    """Replaces a file's text; a concurrent reader sees either the old text or the new one.
 
     Args:
-        path: The file; its folder is made if need be.
-        before: The text that `after` was made from; None for no file.
+        path: The file; its folder is created if missing.
+        before: The text that `after` was derived from; None for no file.
         after: The new text.
 
     Raises:
-        MillraceError: The file has another text by now.
+        MillraceError: The file's text has changed meanwhile.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic.replacing(path) as staging:
@@ -34,13 +34,13 @@ def replace_file(path: Path, before: str | None, after: str) -> None:
 
 
 def reviewed_text(path: Path) -> str | None:
-    """A file's text with its line ends as they are, or None where there is no file."""
+    """A file's text with its line endings unchanged; None if there is no file."""
     return path.read_bytes().decode("utf-8") if path.exists() else None
 
 
 REJECTED_FILE = "rejected.yaml"
 _HEADER = """\
-# Changes of schema.pbtxt that the data asked for and that are not wanted: `millrace schema propose` leaves them out.
+# Changes to schema.pbtxt that the data called for but that are not wanted: `millrace schema propose` leaves them out.
 # Written by `millrace schema reject`; remove an entry to have its change proposed again.
 rejected:
 """
@@ -53,7 +53,7 @@ class Rejection(Settings):
         feature: The feature's name.
         changes: The settings or values, as they would be written in the schema.
         reason: Why not.
-        run: The run whose data asked for it.
+        run: The run whose data called for it.
     """
 
     feature: str
@@ -63,17 +63,17 @@ class Rejection(Settings):
 
 
 class Rejections(Settings):
-    """The whole of a rejected.yaml.
+    """The contents of a rejected.yaml.
 
     Attributes:
-        rejected: The oldest first.
+        rejected: The rejections, oldest first.
     """
 
     rejected: tuple[Rejection, ...] = ()
 
 
 def read_rejections(path: Path) -> dict[str, frozenset[str]]:
-    """The changes that are not wanted, by feature; none where there is no file.
+    """Reads the changes that are not wanted, by feature; empty if there is no file.
 
     Raises:
         SettingsError: The file is not what `Rejections` describes.
@@ -86,29 +86,29 @@ def read_rejections(path: Path) -> dict[str, frozenset[str]]:
 
 
 def add_rejections(path: Path, changes: Mapping[str, tuple[str, ...]], reason: str, run: str) -> None:
-    """Adds an entry a feature at the end of the file; what is in it stays as it is, comments included.
+    """Appends an entry for each feature to the file, leaving the rest of it as it is, comments included.
 
     Args:
-        path: The file; made if need be.
-        changes: By feature.
+        path: The file; created if missing.
+        changes: The changes by feature.
         reason: Why they are not wanted.
-        run: The run whose data asked for them.
+        run: The run whose data called for them.
 
     Raises:
-        MillraceError: The file is written in a way that nothing can be added to.
+        MillraceError: The file is written in a way that does not allow appending.
     """
     before = reviewed_text(path)
-    kept = (before or _HEADER).rstrip()
+    text = (before or _HEADER).rstrip()
     entries = [{"feature": f, "changes": list(c), "reason": reason, "run": run} for f, c in changes.items()]
     added = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=110)
     indented = "".join(f"  {line}\n" for line in added.splitlines())
     try:
-        whole = yaml.safe_load(f"{kept}\n{indented}")
+        parsed = yaml.safe_load(f"{text}\n{indented}")
     except yaml.YAMLError:
-        whole = None
-    # A list in brackets, such as `rejected: []`, takes no further lines.
-    if not whole or whole["rejected"][-len(entries) :] != entries:
+        parsed = None
+    # No lines can be appended to a list in brackets, such as `rejected: []`.
+    if not parsed or parsed["rejected"][-len(entries) :] != entries:
         raise MillraceError(
             f"{path} does not end with the list `rejected:`.", "Write it as a list with a `-` an entry."
         )
-    replace_file(path, before, f"{kept}\n{indented}")
+    replace_file(path, before, f"{text}\n{indented}")

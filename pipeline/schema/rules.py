@@ -1,4 +1,4 @@
-"""The rules of TFDV's validation, each with the change of the schema that would satisfy it, feature by feature."""
+"""The rules of TFDV's validation, each with the schema change that would satisfy it, feature by feature."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from pipeline.schema.data import Column, Columns, Count, Rows
 NUM_EXAMPLES = 3
 
 DATA_SET = "the data set"
-"""What anomalies that are no feature's are told under."""
+"""The name under which anomalies that concern no single feature are reported."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """What was seen of the data.
+    """What is known about the data.
 
     Attributes:
         columns: By name and split.
         num_rows: By split.
-        rows: Counts rows.
-        absent: Columns that the files of today lack, with where they were looked for.
-        anomalies: What TFDV said that no rule here covers, by feature.
+        rows: Counts rows that violate a limit.
+        absent: Columns that the current data files lack, with the file that was searched.
+        anomalies: TFDV's descriptions that no rule here covers, by feature.
     """
 
     columns: Columns
@@ -52,7 +52,7 @@ class Case:
 
     @property
     def present(self) -> list[Column]:
-        """The splits in which some row has a value."""
+        """The columns of the splits in which some row has a value."""
         return [column for column in self.columns if column.num_present]
 
     @property
@@ -62,9 +62,9 @@ class Case:
 
     def change(self, setting: str, value: changes.Value, text: str, count: Count | None = None) -> Iterator[Change]:
         """The change, unless it was rejected."""
-        made = Change(setting, (value,), text, count)
-        if not self.rejected.issuperset(made.keys):
-            yield made
+        change = Change(setting, (value,), text, count)
+        if not self.rejected.issuperset(change.keys):
+            yield change
 
 
 def gone_rule(case: Case) -> Iterator[Change]:
@@ -107,7 +107,7 @@ def presence_rule(case: Case) -> Iterator[Change]:
 
 
 def lengths_rule(case: Case) -> Iterator[Change]:
-    """Numbers of values a row: a shape is for columns that always have the same, and never none."""
+    """Checks the numbers of values per row: a shape fits only columns whose rows all have the same, and never none."""
     feature = case.feature
     fewest = min(column.fewest for column in case.present)
     most = max(column.most for column in case.present)
@@ -132,7 +132,7 @@ def lengths_rule(case: Case) -> Iterator[Change]:
 
 
 def values_rule(case: Case) -> Iterator[Change | str]:
-    """New texts; TFDV lets a split have so many that a share of `min_domain_mass` is known."""
+    """Checks for new texts; TFDV accepts a split in which at least a share of `min_domain_mass` is known."""
     domain = changes.string_domain(case.schema, case.feature)
     if domain is None or case.feature.type != schema_pb2.BYTES:
         return
@@ -196,7 +196,7 @@ def ranges_rule(case: Case) -> Iterator[Change | str]:
         if math.isinf(extremum):
             yield f"{extreme} value {extremum}, {side} {bound} {_number(limit)}: mend the data, or take {bound} away"
             continue
-        # As few digits as say which 32-bit number it is.
+        # The fewest digits that identify the 32-bit number.
         value: changes.Value = int(extremum) if kind == "int_domain" else float(str(np.float32(extremum)))
         text = f"{extreme} value {_number(extremum)}, {side} {bound} {_number(limit)}"
         counted = rows.outside(name, limit, None) if bound == "min" else rows.outside(name, None, limit)
@@ -210,7 +210,7 @@ def _lengths_text(fewest: int, most: int, low: int, high: int) -> str:
 
 
 def whole_percents(column: Column) -> float:
-    """The share of rows with a value, in whole percents below: another day may have a little less."""
+    """The share of rows with a value, rounded down to whole percents: other data may have slightly less."""
     return (100 * column.num_present // column.num_rows) / 100
 
 
@@ -236,10 +236,10 @@ NOT_READ = "features.py must not read it from then on"
 
 
 def propose_changes(schema: schema_pb2.Schema, data: Data, rejected: Mapping[str, frozenset[str]]) -> list[Proposal]:
-    """A proposal for each feature that does not fit, in the schema's order, and then for each new column.
+    """Proposes changes for each feature that does not fit, in the schema's order, and then for each new column.
 
     Args:
-        schema: What the data are compared with.
+        schema: The schema to compare the data with.
         data: The data.
         rejected: Keys of changes that are not wanted, by feature.
     """
@@ -249,8 +249,8 @@ def propose_changes(schema: schema_pb2.Schema, data: Data, rejected: Mapping[str
             columns = list(data.columns.get(feature.name, {}).values())
             case = Case(schema, feature, columns, data, rejected.get(feature.name, frozenset()))
             proposals.append(_for_feature(case))
-    known = {feature.name for feature in schema.feature}
-    for name in sorted(data.columns.keys() - known):
+    names = {feature.name for feature in schema.feature}
+    for name in sorted(data.columns.keys() - names):
         proposals.append(_for_new(name, data, rejected.get(name, frozenset())))
     if DATA_SET in data.anomalies:
         proposals.append(Proposal(DATA_SET, reasons=data.anomalies[DATA_SET]))
@@ -262,16 +262,18 @@ def _for_feature(case: Case) -> Proposal:
     if feature.name in case.data.absent or not case.present:
         return Proposal(feature.name, tuple(gone_rule(case)), notes=(NOT_READ,))
     reasons = [*type_reasons(case), *case.data.anomalies.get(feature.name, ())]
-    made = [*presence_rule(case), *lengths_rule(case)]
+    proposed = [*presence_rule(case), *lengths_rule(case)]
     if not any(column.type != feature.type for column in case.present):
         for rule in (values_rule, ranges_rule):
-            for outcome in rule(case):
-                if isinstance(outcome, str):
-                    reasons.append(outcome)
+            for result in rule(case):
+                if isinstance(result, str):
+                    reasons.append(result)
                 else:
-                    made.append(outcome)
-    optional = any(change.setting == "presence.min_fraction" for change in made) and feature.presence.min_fraction == 1
-    return Proposal(feature.name, tuple(made), tuple(reasons), (TAKES_MISSING,) if optional else ())
+                    proposed.append(result)
+    optional = (
+        any(change.setting == "presence.min_fraction" for change in proposed) and feature.presence.min_fraction == 1
+    )
+    return Proposal(feature.name, tuple(proposed), tuple(reasons), (TAKES_MISSING,) if optional else ())
 
 
 def _for_new(name: str, data: Data, rejected: frozenset[str]) -> Proposal:
@@ -294,6 +296,6 @@ def _for_new(name: str, data: Data, rejected: frozenset[str]) -> Proposal:
     written = text_format.MessageToString(feature, as_one_line=True, as_utf8=True).strip()
     where = "in all rows" if everywhere else f"in {percent(present / rows)} of rows"
     text = f"new column, {type_name(feature.type)}, {where}"
-    # The share of rows is another one every day; a column that was rejected is rejected with any.
-    made = Change(changes.NEW, (written,), text, Count(present), f"new column: {type_name(feature.type)}")
-    return Proposal(name, () if rejected.issuperset(made.keys) else (made,))
+    # The share of rows differs from run to run; a rejected column is rejected whatever its share.
+    change = Change(changes.NEW, (written,), text, Count(present), f"new column: {type_name(feature.type)}")
+    return Proposal(name, () if rejected.issuperset(change.keys) else (change,))

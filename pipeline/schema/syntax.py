@@ -1,4 +1,4 @@
-"""Protocol buffer text format with the places of its fields, which `google.protobuf.text_format` does not keep."""
+"""Parses protocol buffer text format with its fields' positions, which `google.protobuf.text_format` does not keep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLOSING = {"{": "}", "<": ">"}
 
 @dataclass(frozen=True)
 class Token:
-    """A word, quoted text or mark, by its place in the whole text."""
+    """A word, quoted text or punctuation mark, with its position in the text."""
 
     kind: str
     text: str
@@ -27,15 +27,15 @@ class Token:
 
 @dataclass(frozen=True)
 class Field:
-    """A field as it is written.
+    """A field as written.
 
     Attributes:
         name: Its name.
         start: Where its name begins.
-        end: Behind its value, and behind a separator that follows.
+        end: The position after its value and any separator.
         value: Where its value begins and ends, braces or brackets included.
-        block: What its braces hold, where it is a message.
-        elements: Where each element begins and ends, where it is a list in brackets.
+        block: The contents of its braces, if it is a message.
+        elements: Where each element begins and ends, if it is a list in brackets.
     """
 
     name: str
@@ -51,8 +51,8 @@ class Block:
     """The fields of a message.
 
     Attributes:
-        start: Behind the opening brace.
-        end: Before the closing brace.
+        start: The position after the opening brace.
+        end: The position of the closing brace.
         fields: In the order in which they are written.
     """
 
@@ -61,21 +61,21 @@ class Block:
     fields: tuple[Field, ...]
 
     def named(self, name: str) -> list[Field]:
-        """The fields of that name."""
+        """The fields with that name."""
         return [field for field in self.fields if field.name == name]
 
 
 def parse_fields(text: str) -> Block:
-    """The places of all fields of a text that `text_format` can parse.
+    """Parses the positions of all fields in a text that `text_format` can parse.
 
     Raises:
-        MillraceError: Something else stands where a field is expected.
+        MillraceError: There is something else where a field is expected.
     """
     return _Parser(text).block(len(text), None, 0)
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """What the text is made of, blanks and comments left out."""
+    """Yields the tokens of the text, without whitespace and comments."""
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)

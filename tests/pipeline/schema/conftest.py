@@ -1,4 +1,4 @@
-"""A run of `small` whose data have more than its schema allows."""
+"""A run of `small` whose data violate its schema."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
 
 Values = list[Any]
 Split = Mapping[str, Values]
-"""By column; a row is a value, a list of values, or None."""
+"""Rows by column; a row is a value, a list of values, or None."""
 
 
 def batch(split: Split) -> pa.RecordBatch:
-    """List columns, missing as null: what StatisticsGen looks at."""
+    """A batch of list columns, with missing values as null, as StatisticsGen gets it."""
     return pa.RecordBatch.from_arrays([_column(values) for values in split.values()], names=list(split))
 
 
@@ -35,15 +35,15 @@ def _column(values: Values) -> pa.Array:
 
 
 def statistics(split: Split) -> statistics_pb2.DatasetFeatureStatisticsList:
-    """TFDV's statistics of a split."""
+    """TFDV's statistics for a split."""
     return stats_impl.generate_statistics_in_memory(batch(split), tfdv.StatsOptions())
 
 
 def write_examples(split: Split, path: Path) -> Path:
-    """Writes the rows as ExampleGen does, gzip TFRecord, with checksums that are not looked at."""
+    """Writes the rows as ExampleGen does, in gzip TFRecords, with checksums that nobody verifies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = batch(split)
-    # The encoder takes lists alone; a column without any value is written as if it were not there.
+    # The encoder only takes lists; a column without values is left out.
     filled = [name for name in split if not pa.types.is_null(whole.column(name).type)]
     rows = pa.RecordBatch.from_arrays([whole.column(name) for name in filled], names=filled)
     with gzip.open(path, "wb") as file:

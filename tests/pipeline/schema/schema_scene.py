@@ -1,4 +1,4 @@
-"""A schema with what its data ask of it, and what `millrace schema` says."""
+"""A schema that its data violate, and the output of `millrace schema`."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ COMPANIES = ["Blue"] * 6 + ["Cab"] * 3 + ["Ace"]
 Ran = Callable[..., None]
 
 
-def said(env: str, *words: str, code: int = 0) -> str:
-    """What the command prints; it ends with `code`."""
+def printed(env: str, *words: str, code: int = 0) -> str:
+    """The command's output; it must exit with `code`."""
     result = CliRunner().invoke(cli.main, ["schema", *words, "--env", env])
     assert result.exit_code == code, result.output
     return result.output
 
 
 def values(env: str) -> Any:
-    """What `propose` finds."""
-    return json.loads(said(env, "propose", "small", "--json"))
+    """The proposals, as JSON."""
+    return json.loads(printed(env, "propose", "small", "--json"))
 
 
 def seen(env: str) -> str:
-    """The digest of what was shown."""
+    """The digest of the schema that was shown."""
     return str(values(env)["seen"])

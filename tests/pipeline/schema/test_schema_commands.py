@@ -1,4 +1,4 @@
-"""`millrace schema` on a store with one run of `small`, whose data have more than its schema allows."""
+"""`millrace schema` on a store with one run of `small`, whose data violate its schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from click.shell_completion import ShellComplete
-from schema_scene import SCHEMA, Ran, said, seen, values
+from schema_scene import SCHEMA, Ran, printed, seen, values
 from store_builder import StoreBuilder
 
 from pipeline import cli
@@ -16,9 +16,9 @@ from pipeline.plan.environment import Environment
 from pipeline.run.folder import Request
 
 
-def test_propose_tells_each_feature_in_a_line_and_shows_the_change(env: str, ran: Ran, schema: Path) -> None:
+def test_propose_lists_each_feature_in_a_line_and_shows_the_change(env: str, ran: Ran, schema: Path) -> None:
     ran()
-    output = said(env, "propose", "small")
+    output = printed(env, "propose", "small")
     assert output.splitlines()[:5] == [
         "fare     largest value 900, above max 700, in 2 rows",
         "         by hand: Float values contain NaN.",
@@ -35,10 +35,10 @@ def test_propose_tells_each_feature_in_a_line_and_shows_the_change(env: str, ran
 
 def test_propose_as_json(env: str, ran: Ran) -> None:
     ran()
-    found = values(env)
-    assert (found["run"], found["schema"], found["curated"]) == ("small-1", "schemas/small/schema.pbtxt", True)
-    assert [proposal["feature"] for proposal in found["proposals"]] == ["fare", "tips", "company"]
-    assert found["proposals"][2]["changes"] == [
+    proposed = values(env)
+    assert (proposed["run"], proposed["schema"], proposed["curated"]) == ("small-1", "schemas/small/schema.pbtxt", True)
+    assert [proposal["feature"] for proposal in proposed["proposals"]] == ["fare", "tips", "company"]
+    assert proposed["proposals"][2]["changes"] == [
         {
             "setting": "string_domain.value",
             "values": ["Cab", "Ace"],
@@ -47,10 +47,10 @@ def test_propose_as_json(env: str, ran: Ran) -> None:
             "exact": True,
         }
     ]
-    assert found["diff"][0] == "--- schemas/small/schema.pbtxt"
+    assert proposed["diff"][0] == "--- schemas/small/schema.pbtxt"
 
 
-def test_what_a_run_was_asked_for_is_asked_for_again(env: str, ran: Ran, places: Environment, project: Path) -> None:
+def test_the_overrides_of_the_run_are_repeated(env: str, ran: Ran, places: Environment, project: Path) -> None:
     ran()
     (project / "more.csv").write_text("fare,tips,company\n")
     overrides = ("data.path=more.csv", "trainer.epochs=2")
@@ -60,12 +60,12 @@ def test_what_a_run_was_asked_for_is_asked_for_again(env: str, ran: Ran, places:
     (places.log_root / "small-1").mkdir(parents=True)
     (places.log_root / "small-1" / "request.json").write_text(request.model_dump_json())
     (project / "data.csv").unlink()
-    go_on = said(env, "accept", "small", "company").splitlines()[-1]
+    go_on = printed(env, "accept", "small", "company").splitlines()[-1]
     sets = "--set data.path=more.csv --set trainer.epochs=2"
     assert go_on.endswith(f"millrace run small {sets} --to DataGate --env {env}")
 
 
-def test_a_required_column_that_the_files_lack_is_gone_before_a_run_could_tell(
+def test_a_required_column_that_the_files_lack_is_gone_before_a_run_could_show_it(
     env: str, ran: Ran, project: Path
 ) -> None:
     ran(company=["Blue"] * 10)
@@ -73,14 +73,14 @@ def test_a_required_column_that_the_files_lack_is_gone_before_a_run_could_tell(
     proposal = values(env)["proposals"][0]
     assert (proposal["feature"], proposal["changes"][0]["text"]) == ("fare", "required, and gone from data.csv")
     (project / "b.csv").write_text("fare,company\n1,Blue\n")
-    output = said(env, "propose", "small", "--set", "data.path=b.csv")
+    output = printed(env, "propose", "small", "--set", "data.path=b.csv")
     assert "gone from" not in output
     sets = f"--set data.path=b.csv --env {env}"
     assert f"{sets}\n" in output
     ran("small-2")
-    older = json.loads(said(env, "propose", "small", "--run", "small-1", "--json"))
+    older = json.loads(printed(env, "propose", "small", "--run", "small-1", "--json"))
     assert older["proposals"][0]["changes"][0]["text"] == "largest value 900, above max 700"
-    accepted = said(env, "accept", "small", "fare", "--set", "data.path=b.csv")
+    accepted = printed(env, "accept", "small", "fare", "--set", "data.path=b.csv")
     assert accepted.endswith(f"millrace run small {sets}\n")
 
 
@@ -89,28 +89,28 @@ def test_a_run_without_statistics_says_so(env: str, ran: Ran, builder: StoreBuil
     builder.node("SchemaGen", outputs={"schema": builder.artifact("Schema", tmp_path / "gone")})
     builder.node("StatisticsGen", "FAILED")
     gone = f"run small-0 has no schema any more: {tmp_path / 'gone'} is gone.\nName another run with --run.\n"
-    assert gone in said(env, "propose", "small", code=1)
+    assert gone in printed(env, "propose", "small", code=1)
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / "schema.pbtxt").write_text(SCHEMA)
-    assert "run small-0 came to no statistics.\nName another run" in said(env, "propose", "small", code=1)
+    assert "run small-0 has no statistics.\nName another run" in printed(env, "propose", "small", code=1)
 
 
-def test_a_schema_that_is_none_is_reported_with_its_line(env: str, ran: Ran, schema: Path) -> None:
+def test_a_file_that_is_not_a_schema_is_reported_with_its_line(env: str, ran: Ran, schema: Path) -> None:
     ran()
     schema.write_text("feature {\n  nome: 1\n}\n")
     for command in ("propose", "show"):
-        assert "schemas/small/schema.pbtxt:2: not a schema: " in said(env, command, "small", code=2)
+        assert "schemas/small/schema.pbtxt:2: not a schema: " in printed(env, command, "small", code=2)
 
 
 def test_show(env: str, ran: Ran) -> None:
-    lines = [line.split() for line in said(env, "show", "small").splitlines()]
+    lines = [line.split() for line in printed(env, "show", "small").splitlines()]
     assert lines[2:] == [
         ["fare", "FLOAT", "100", "%", "any", "0", "…", "700"],
         ["tips", "INT", "0", "%", "any"],
         ["company", "BYTES", "0", "%", "any", "Blue,", "Red"],
     ]
-    found = json.loads(said(env, "show", "small", "--json"))
-    assert found["feature"][0]["float_domain"] == {"min": 0.0, "max": 700.0}
+    features = json.loads(printed(env, "show", "small", "--json"))
+    assert features["feature"][0]["float_domain"] == {"min": 0.0, "max": 700.0}
 
 
 def test_recipes_features_and_runs_complete(env: str, ran: Ran) -> None:
@@ -141,5 +141,5 @@ def test_proposing_loads_no_tensorflow(env: str, ran: Ran, project: Path) -> Non
         "print(sorted(heavy & sys.modules.keys()))\n"
     )
     root = Path(cli.__file__).parents[1]
-    answer = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=root, capture_output=True, text=True)
-    assert (answer.stdout, answer.stderr) == ("[]\n", "")
+    process = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=root, capture_output=True, text=True)
+    assert (process.stdout, process.stderr) == ("[]\n", "")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from schema_scene import SCHEMA, Ran, said, seen, values
+from schema_scene import SCHEMA, Ran, printed, seen, values
 
 from contracts.errors import MillraceError
 from pipeline.schema import reviewed_files
@@ -16,16 +16,16 @@ from pipeline.schema import reviewed_files
 def test_accept_changes_that_feature_alone_and_keeps_mode_and_comments(env: str, ran: Ran, schema: Path) -> None:
     ran()
     schema.chmod(0o640)
-    output = said(env, "accept", "small", "company")
+    output = printed(env, "accept", "small", "company")
     expected = SCHEMA.replace('value: "Blue" value', 'value: "Ace" value: "Blue" value: "Cab" value')
     assert schema.read_text() == expected
     assert stat.S_IMODE(schema.stat().st_mode) == 0o640
     assert "schemas/small/schema.pbtxt: company. Review it, and commit it.\nStill open: fare, tips.\n" in output
     assert output.splitlines()[-1].endswith(f"millrace run small --env {env}")
     assert [proposal["feature"] for proposal in values(env)["proposals"]] == ["fare", "tips"]
-    said(env, "accept", "small", "--all")
+    printed(env, "accept", "small", "--all")
     assert schema.read_text() == expected.replace("max: 700.0", "max: 900.0")
-    assert said(env, "accept", "small", "--all") == "The data of small-1 ask for no change that can be accepted.\n"
+    assert printed(env, "accept", "small", "--all") == "The data of small-1 ask for no change that can be accepted.\n"
     assert [path.name for path in schema.parent.iterdir()] == ["schema.pbtxt"]
 
 
@@ -49,28 +49,28 @@ def test_mistakes_are_reported_and_nothing_is_written(
     env: str, ran: Ran, schema: Path, words: tuple[str, ...], message: str
 ) -> None:
     ran()
-    assert message in said(env, *words, code=1)
+    assert message in printed(env, *words, code=1)
     assert schema.read_text() == SCHEMA
 
 
-def test_a_schema_that_changed_since_it_was_shown_is_noticed(env: str, ran: Ran, schema: Path) -> None:
+def test_a_schema_that_changed_since_it_was_shown_is_refused(env: str, ran: Ran, schema: Path) -> None:
     ran()
     shown = seen(env)
     edited = SCHEMA.replace("max: 700.0", "max: 850.0")
     schema.write_text(edited)
     for words in (("accept", "small", "--all"), ("reject", "small", "fare", "--reason", "no")):
-        output = said(env, *words, "--seen", shown, code=1)
+        output = printed(env, *words, "--seen", shown, code=1)
         assert f"schemas/small/schema.pbtxt changed since it was shown: received --seen {shown}, it is " in output
         assert "now; nothing was written.\nLook again:  " in output
     assert schema.read_text() == edited
     assert not (schema.parent / "rejected.yaml").exists()
-    # The NaNs were told of the feature as it was: whether they still are an anomaly, the next run will say.
-    assert "by hand: Float" not in said(env, "propose", "small")
-    said(env, "accept", "small", "--all", "--seen", seen(env))
+    # The NaNs were reported for the old feature: the next run will show whether they are still an anomaly.
+    assert "by hand: Float" not in printed(env, "propose", "small")
+    printed(env, "accept", "small", "--all", "--seen", seen(env))
     assert "max: 900.0" in schema.read_text()
 
 
-def test_a_file_that_changed_under_the_hand_is_not_overwritten(tmp_path: Path, project: Path) -> None:
+def test_a_file_that_changed_meanwhile_is_not_overwritten(tmp_path: Path, project: Path) -> None:
     path = tmp_path / "schemas" / "schema.pbtxt"
     reviewed_files.replace_file(path, None, "one")
     with pytest.raises(MillraceError) as raised:
@@ -80,9 +80,9 @@ def test_a_file_that_changed_under_the_hand_is_not_overwritten(tmp_path: Path, p
     assert path.read_text() == "one"
 
 
-def test_reject_is_remembered_with_its_reason_and_only_for_the_very_same(env: str, ran: Ran, schema: Path) -> None:
+def test_a_rejection_is_stored_with_its_reason_and_only_for_the_same_change(env: str, ran: Ran, schema: Path) -> None:
     ran()
-    output = said(env, "reject", "small", "company", "fare", "--reason", "A typo: mended at the source.")
+    output = printed(env, "reject", "small", "company", "fare", "--reason", "A typo: mended at the source.")
     assert output == "schemas/small/rejected.yaml: company, fare. The data gate still stops on them.\n"
     assert yaml.safe_load((schema.parent / "rejected.yaml").read_text()) == {
         "rejected": [
@@ -100,7 +100,7 @@ def test_reject_is_remembered_with_its_reason_and_only_for_the_very_same(env: st
             },
         ]
     }
-    output = said(env, "propose", "small")
+    output = printed(env, "propose", "small")
     assert "Rejected before, see schemas/small/rejected.yaml: fare, company\n" in output
     assert [(p["feature"], p["changes"]) for p in values(env)["proposals"]] == [("fare", []), ("tips", [])]
     assert schema.read_text() == SCHEMA
@@ -109,7 +109,7 @@ def test_reject_is_remembered_with_its_reason_and_only_for_the_very_same(env: st
     assert [p["feature"] for p in values(env)["proposals"] if p["changes"]] == ["fare"]
     with (schema.parent / "rejected.yaml").open("a") as file:
         file.write("  # Seen on a Monday.\n")
-    said(env, "reject", "small", "fare", "--reason", "Again.")
+    printed(env, "reject", "small", "fare", "--reason", "Again.")
     text = (schema.parent / "rejected.yaml").read_text()
     assert "  # Seen on a Monday.\n  - feature: fare\n" in text
     assert [entry["reason"] for entry in yaml.safe_load(text)["rejected"]][-1] == "Again."
@@ -134,20 +134,20 @@ def test_a_rejected_yaml_that_is_not_ours_is_reported(
     ran()
     (schema.parent / "rejected.yaml").write_text(text)
     code = 2 if "missing" in message else 1
-    assert message in said(env, "reject", "small", "fare", "--reason", "no", code=code)
+    assert message in printed(env, "reject", "small", "fare", "--reason", "no", code=code)
     assert (schema.parent / "rejected.yaml").read_text() == text
 
 
 def test_without_a_curated_schema_accepting_writes_the_inferred_one(env: str, ran: Ran, schema: Path) -> None:
     ran()
     schema.unlink()
-    output = said(env, "propose", "small")
+    output = printed(env, "propose", "small")
     assert output.startswith(
         "small has no curated schema yet: accepting writes schemas/small/schema.pbtxt, inferred by small-1.\n"
     )
     assert "--- /dev/null\n+++ schemas/small/schema.pbtxt\n" in output
-    assert said(env, "show", "small").startswith("The schema of small-1")
-    said(env, "accept", "small", "fare")
+    assert printed(env, "show", "small").startswith("The schema of small-1")
+    printed(env, "accept", "small", "fare")
     header = (
         "# The small recipe's schema. It began as what TFDV inferred from the data of small-1;\n"
         "# review it, for from now on data that differ stop the run.\n\n"

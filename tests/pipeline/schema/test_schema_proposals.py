@@ -1,4 +1,4 @@
-"""What the data ask of a schema: every kind of change, told in a sentence, and enough for TFDV to be content."""
+"""The schema changes that data call for: each kind is described in a sentence, and satisfies TFDV."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GOOD: dict[str, list[object]] = {
 
 
 class Asked:
-    """What two splits ask of SCHEMA; TFDV's own judgement beside it."""
+    """The changes that two splits call for in SCHEMA, with TFDV's own verdict to compare."""
 
     def __init__(
         self, folder: Path, train: Split, evaluation: Split, rejected: Mapping[str, frozenset[str]], **more: object
@@ -47,22 +47,22 @@ class Asked:
         self.splits = {"train": train, "eval": evaluation}
         files = [write_examples(split, folder / name / "data.gz") for name, split in self.splits.items()]
         self.statistics = {name: statistics(split) for name, split in self.splits.items()}
-        data_sets = {name: found.datasets[0] for name, found in self.statistics.items()}
-        given = {"rows": Rows(files), "absent": {}, "anomalies": {}} | more
-        sizes = {name: int(found.num_examples) for name, found in data_sets.items()}
+        data_sets = {name: data_set.datasets[0] for name, data_set in self.statistics.items()}
+        inputs = {"rows": Rows(files), "absent": {}, "anomalies": {}} | more
+        sizes = {name: int(data_set.num_examples) for name, data_set in data_sets.items()}
         self.schema = editing.parse_schema(SCHEMA)
-        data = Data(columns=read_columns(data_sets), num_rows=sizes, **given)
+        data = Data(columns=read_columns(data_sets), num_rows=sizes, **inputs)
         self.proposals = propose_changes(self.schema, data, rejected)
 
     @property
-    def told(self) -> dict[str, list[tuple[str, int | None]]]:
+    def descriptions(self) -> dict[str, list[tuple[str, int | None]]]:
         return {p.feature: [(c.text, c.count and c.count.rows) for c in p.changes if c.text] for p in self.proposals}
 
-    def of(self, name: str) -> Proposal:
+    def proposal(self, name: str) -> Proposal:
         return next(proposal for proposal in self.proposals if proposal.feature == name)
 
     def anomalies_after(self) -> set[str]:
-        """The features that TFDV still finds wanting, in the text that accepting everything writes."""
+        """The features in which TFDV still finds anomalies after everything is accepted."""
         text = editing.edit_text(SCHEMA, changes.apply_changes(self.schema, self.proposals))
         accepted = editing.parse_schema(text)
         return {name for s in self.statistics.values() for name in tfdv.validate_statistics(s, accepted).anomaly_info}
@@ -74,7 +74,7 @@ Columns = Mapping[str, "list[object] | None"]
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
-    """Asks with some columns of GOOD replaced in `train`, and in `eval` too unless told otherwise; None removes one."""
+    """Proposes with some columns of GOOD replaced in `train`, and by default in `eval` too; None removes one."""
 
     def make(
         evaluation: Columns | None = None,
@@ -177,17 +177,17 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("data", "told"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_every_kind_of_change_is_reported_and_satisfies_tfdv(ask: Ask, data: Columns, told: object) -> None:
+@pytest.mark.parametrize(("data", "descriptions"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_every_kind_of_change_is_reported_and_satisfies_tfdv(ask: Ask, data: Columns, descriptions: object) -> None:
     asked = ask(**data)
-    assert asked.told == told
+    assert asked.descriptions == descriptions
     assert asked.anomalies_after() == set()
 
 
 def test_a_change_that_one_split_asks_for_fits_the_other_too(ask: Ask) -> None:
     worse = {"fare": [1.5] * 80 + [None] * 20, "seldom": [1] * 100, "company": [["Red", "Blue"]] * 100}
     asked = ask(evaluation=worse)
-    assert asked.told == {
+    assert asked.descriptions == {
         "company": [("1 to 2 values a row, schema allows 1", 100)],
         "fare": [("missing in 20 % of rows of eval, schema allows 1 %", 20)],
         "seldom": [("new column, INT, in 50 % of rows", 100)],
@@ -196,49 +196,49 @@ def test_a_change_that_one_split_asks_for_fits_the_other_too(ask: Ask) -> None:
 
 
 def test_the_new_share_is_in_whole_percents_below_and_optional_columns_need_code(ask: Ask) -> None:
-    company = ask(company=["Red"] * 98 + [None] * 2).of("company")
+    company = ask(company=["Red"] * 98 + [None] * 2).proposal("company")
     assert company.keys == ("presence.min_fraction: 0.98", "value_count.min: 1", "value_count.max: 1")
     assert company.notes == ("features.py must take a missing value of it from then on",)
-    assert ask(fare=[700.1] * 100).of("fare").keys == ("float_domain.max: 700.1",)
+    assert ask(fare=[700.1] * 100).proposal("fare").keys == ("float_domain.max: 700.1",)
     two_thirds = {name: values * 3 for name, values in GOOD.items()} | {"fare": [1.0] * 200 + [None] * 100}
-    assert ask(**two_thirds).of("fare").keys == ("presence.min_fraction: 0.66",)
+    assert ask(**two_thirds).proposal("fare").keys == ("presence.min_fraction: 0.66",)
 
 
 def test_a_change_of_type_needs_a_person(ask: Ask) -> None:
-    hour = ask(hour=[0.5] * 100).of("hour")
+    hour = ask(hour=[0.5] * 100).proposal("hour")
     assert hour.changes == ()
     assert hour.reasons == (
         "INT in the schema, FLOAT in the data: features.py and model.py rest on the type, so changing it needs a "
         "person",
     )
-    mixed = ask(evaluation={"x": ["a"] * 100}, x=[1] * 100).of("x")
+    mixed = ask(evaluation={"x": ["a"] * 100}, x=[1] * 100).proposal("x")
     assert mixed.reasons == ("new column, BYTES and INT: which type it is to have needs a person",)
 
 
-# NumPy's, from TFDV's own statistics of what is infinite.
+# NumPy's warning, from TFDV's own statistics of infinite values.
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 def test_what_no_bound_or_list_can_hold_needs_a_person(ask: Ask) -> None:
-    assert ask(fare=[float("inf")] + [1.0] * 99).of("fare").reasons == (
+    assert ask(fare=[float("inf")] + [1.0] * 99).proposal("fare").reasons == (
         "largest value inf, above max 700: mend the data, or take max away",
     )
     many_texts = {name: values * 15 for name, values in GOOD.items()} | {"partner": [f"text {n}" for n in range(1500)]}
-    assert ask(**many_texts).of("partner").reasons == (
+    assert ask(**many_texts).proposal("partner").reasons == (
         "more than 1,000 different values: a list of allowed ones does not suit it; take its domain away, or mend "
         "the data",
     )
 
 
 def test_what_tfdv_says_beyond_the_rules_is_passed_on(ask: Ask) -> None:
-    said = {"fare": ("Float values contain NaN",), "the data set": ("Too few examples",)}
-    asked = ask(more={"anomalies": said}, fare=[900.0] * 100)
-    assert asked.of("fare").reasons == ("Float values contain NaN",)
-    assert asked.of("fare").keys == ("float_domain.max: 900.0",)
-    assert asked.of("the data set") == Proposal("the data set", reasons=("Too few examples",))
+    anomalies = {"fare": ("Float values contain NaN",), "the data set": ("Too few examples",)}
+    asked = ask(more={"anomalies": anomalies}, fare=[900.0] * 100)
+    assert asked.proposal("fare").reasons == ("Float values contain NaN",)
+    assert asked.proposal("fare").keys == ("float_domain.max: 900.0",)
+    assert asked.proposal("the data set") == Proposal("the data set", reasons=("Too few examples",))
 
 
-def test_a_column_that_the_files_of_today_lack_is_gone(ask: Ask) -> None:
+def test_a_column_that_the_current_files_lack_is_gone(ask: Ask) -> None:
     asked = ask(more={"absent": {"old": "trips.csv", "maybe": "trips.csv"}})
-    assert asked.told == {"old": [("required, and gone from trips.csv", None)]}
+    assert asked.descriptions == {"old": [("required, and gone from trips.csv", None)]}
 
 
 def test_rejected_changes_are_left_out_and_others_stay(ask: Ask) -> None:
@@ -248,8 +248,10 @@ def test_rejected_changes_are_left_out_and_others_stay(ask: Ask) -> None:
         "x": frozenset({"new column: INT"}),
     }
     asked = ask(rejected=rejected, company=["Cab"] * 50 + ["Ace"] * 50, fare=[812.5] * 100, x=[1] * 100)
-    assert asked.told == {"company": [("1 new value, in 100 rows, e.g. 'Ace' (100 rows); shared with partner", 100)]}
-    assert ask(rejected=rejected, fare=[812.75] * 100, x=["a"] * 100).told.keys() == {"fare", "x"}
+    assert asked.descriptions == {
+        "company": [("1 new value, in 100 rows, e.g. 'Ace' (100 rows); shared with partner", 100)]
+    }
+    assert ask(rejected=rejected, fare=[812.75] * 100, x=["a"] * 100).descriptions.keys() == {"fare", "x"}
 
 
 def test_rows_that_are_not_read_are_reported_as_at_least(tmp_path: Path) -> None:

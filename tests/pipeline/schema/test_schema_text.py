@@ -1,4 +1,4 @@
-"""The text of a schema: what an edit changes, and all that it leaves alone."""
+"""The text of a schema: what an edit changes, and everything that it leaves alone."""
 
 from __future__ import annotations
 
