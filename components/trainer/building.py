@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import tensorflow as tf
 import tf_keras
 
-from components.trainer import devices, optimization
+from components.trainer import accumulation, devices, optimization
 from components.trainer.features import Feature
 from components.trainer.schedule import Plan
 from components.trainer.settings import TrainerSettings
@@ -38,7 +39,7 @@ def build(recipe: types.ModuleType, features: Sequence[Feature], settings: Train
 
 
 def compile_model(
-    model: tf_keras.Model, recipe: types.ModuleType, settings: TrainerSettings, plan: Plan, label: tf.TensorSpec
+    model: tf_keras.Model, recipe: types.ModuleType, settings: TrainerSettings, plan: Plan, rows: Sequence[Any]
 ) -> None:
     """Compiles the model for one `fit`.
 
@@ -47,7 +48,7 @@ def compile_model(
         recipe: The recipe's model.py.
         settings: The recipe's `trainer` section.
         plan: What will be fitted.
-        label: The labels of a batch.
+        rows: Some rows as the model is fitted with them, `(features, label, ...)`.
 
     Raises:
         TrainingError: The recipe's optimizer or loss does not go together with `settings.optimization`, or a name to
@@ -68,9 +69,9 @@ def compile_model(
     # Every replica gives the metrics of all; Keras would add them up in what callbacks see within an epoch.
     model.distribute_reduction_method = "first"
     if type(model).train_step is tf_keras.Model.train_step:
-        _make_variables(model, label)
+        _make_variables(model, rows[1])
     if wanted.gradient_accumulation > 1:
-        optimization.accumulate(model, wanted.gradient_accumulation)
+        accumulation.accumulate(model, wanted.gradient_accumulation, rows[0])
 
 
 def describe_parameters(model: tf_keras.Model) -> Iterator[str]:
@@ -107,13 +108,13 @@ def _shapes(layer: tf_keras.layers.Layer) -> str:
     return ", ".join(shapes)
 
 
-def _make_variables(model: tf_keras.Model, label: tf.TensorSpec) -> None:
+def _make_variables(model: tf_keras.Model, label: tf.Tensor) -> None:
     """Makes the variables of optimizer, loss and metrics: a step that makes them when it first runs is traced twice."""
     model.optimizer.build(model.trainable_variables)
-    rows = label.shape[0]
+    rows = len(label)
     outputs = tf.nest.map_structure(lambda output: tf.zeros([rows, *output.shape[1:]], output.dtype), model.output)
     model.compiled_loss.build(outputs)
-    model.compiled_metrics.build(outputs, tf.zeros(label.shape, label.dtype))
+    model.compiled_metrics.build(outputs, label)
 
 
 def _check_inputs(model: tf_keras.Model, features: Sequence[str]) -> None:

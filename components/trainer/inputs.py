@@ -22,6 +22,9 @@ CHUNK_ELEMENTS = 1 << 22
 IN_MEMORY_FRACTION = 0.25
 """A split is kept in memory when its parsed rows take at most this part of the machine's memory."""
 
+TRIED_ROWS = 8
+"""Rows that a model is tried on before it is trained."""
+
 PARALLEL_FILES = 4
 """Files read at a time where a split is streamed."""
 
@@ -136,6 +139,11 @@ class Split:
         if self.columns is None:
             return _read_chunks(self.files, self.layout)
         return tf.data.Dataset.from_tensor_slices(self.columns).batch(self.layout.chunk_rows)
+
+    def first_rows(self) -> tuple[tf.Tensor | Rows, ...]:
+        """Some rows, as `Layout.split` gives them, to try a model on."""
+        rows = next(iter(self.chunks()))
+        return self.layout.split({name: column[:TRIED_ROWS] for name, column in rows.items()})
 
     @property
     def evaluation_steps(self) -> int:

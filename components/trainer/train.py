@@ -165,6 +165,7 @@ def fit(
     _log(*building.describe_parameters(model))
     if settings.debug:
         checks.check_shapes(model, next(iter(batches)))
+    first_rows = data.train.first_rows()
     history: dict[str, list[float]] = {}
     # What an interrupted training is restored from, in this order. The order is important.
     # 1. The weights are those that `build_model` gave them, seeded or pre-trained.
@@ -182,7 +183,7 @@ def fit(
         with strategy.scope():
             # Parameter servers know no generators, and train in no order that could be repeated.
             changed = [] if devices.is_parameter_server(strategy) else resuming.use_generators(model, settings.seed)
-            building.compile_model(model, recipe, settings, plan, batches.element_spec[1])
+            building.compile_model(model, recipe, settings, plan, first_rows)
         if number == 0:
             checks.check_labels(model, {"train": data.train, "eval": data.eval}, job.class_names)
         chosen, initial_epoch = _callbacks_and_start(model, job, number, plan, batches, strategy)

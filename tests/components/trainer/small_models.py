@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import tf_keras
 
 from components.trainer import devices
+from components.trainer.accumulation import accumulate
 
 RANDOM = np.random.default_rng(0)
 IMAGES = RANDOM.random((40, 8, 8, 3)).astype(np.float32)
@@ -68,6 +70,11 @@ def fitted(
             {"image": IMAGES}, LABELS, batch_size=17, epochs=2, sample_weight=WEIGHTS, shuffle=False, verbose=0
         )
     return model, history.history
+
+
+def in_groups(number: int) -> Callable[[tf_keras.Model], None]:
+    """What makes a compiled model accumulate the gradients of so many groups."""
+    return functools.partial(accumulate, num_groups=number, features={"image": IMAGES[:8]})
 
 
 def assert_equal(found: Any, expected: Any, tolerance: float) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
-from small_models import IMAGES, LABELS, assert_equal, fitted, residual_network
+from small_models import IMAGES, LABELS, assert_equal, fitted, in_groups, residual_network
 
-from components.trainer.optimization import accumulate, recompute_blocks, undo_recompute
+from components.trainer.optimization import recompute_blocks, undo_recompute
 from contracts.errors import TrainingError
 
 BLOCKS = functools.partial(recompute_blocks, patterns=["block_*"])
@@ -23,7 +23,7 @@ def test_equal_weights_and_equal_moving_averages(policy: str) -> None:
 
 
 def test_together_with_accumulation() -> None:
-    both = fitted(lambda model: (recompute_blocks(model, ["block_2"]), accumulate(model, 3)))  # type: ignore[arg-type]
+    both = fitted(lambda model: (recompute_blocks(model, ["block_2"]), in_groups(3)(model)))  # type: ignore[arg-type]
     assert_equal(both, fitted(), 1e-6)
 
 
