@@ -84,7 +84,7 @@ def _reach_kubeflow(settings: KubeflowSettings) -> str:
     # Its REST client takes a third of a second to import.
     from pipeline.schedule.kubeflow.client import Client
 
-    Client(settings).reach()
+    Client(settings).check_reachable()
     return f"Kubeflow Pipelines at {settings.host} answers"
 
 

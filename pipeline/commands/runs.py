@@ -22,7 +22,7 @@ from pipeline.run import lock, progress
 from pipeline.run.command_lines import display_path
 from pipeline.run.workplace import Workplace
 
-SECONDS_BETWEEN_LOOKS = 1.0
+POLL_SECONDS = 1.0
 STYLES = progress.STYLES | {"starting": "dim"}
 LIMIT_OPTION = click.option(
     "--limit", type=click.IntRange(min=1), default=PAGE, show_default=True, help="At most so many."
@@ -79,7 +79,7 @@ def status(run_id: str | None, follow: bool, as_json: bool, environment_name: st
         run = _follow(workplace, run)
     elif follow:
         while _goes_on(workplace, run):
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_SECONDS)
             run = _again(workplace, run)
     if as_json:
         lookup.print_json(run_values(run) | {"nodes": [node_values(node) for node in run.nodes]})
@@ -101,7 +101,7 @@ def _follow(workplace: Workplace, run: RunRecord) -> RunRecord:
             view.update({node.node: node for node in run.nodes}, folder)
             if not _goes_on(workplace, run):
                 return run
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_SECONDS)
             run = _again(workplace, run)
 
 

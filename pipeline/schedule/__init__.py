@@ -1,1 +1,1 @@
-"""The pipeline run by a scheduler: each node is a command of ours that a task of the scheduler calls."""
+"""Runs the pipeline on a scheduler: each node is a command of ours that a task of the scheduler calls."""

@@ -89,7 +89,7 @@ class Target:
         """
         chosen = recipe.load(recipe_name, overrides)
         text = self.compile_spec(chosen, overrides)
-        self.client.reach()
+        self.client.check_reachable()
         for note in self._unchecked(chosen):
             click.echo(note, err=True)
         version = self.client.upload(chosen.name, chosen.settings.description, text)

@@ -1,1 +1,1 @@
-"""The pipeline on Kubeflow Pipelines: one container task a node, each calling `millrace node run`."""
+"""The pipeline on Kubeflow Pipelines: one container task per node, each calling `millrace node run`."""

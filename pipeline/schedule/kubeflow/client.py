@@ -1,4 +1,4 @@
-"""Kubeflow Pipelines' API as the commands use it; its errors become ours."""
+"""A client of Kubeflow Pipelines' API for the commands; its errors become ours."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ REFUSALS = {
     401: "Set the variable that `kubeflow.token_env` names to a token of yours.",
     403: "Ask for a role in the namespace that may do this; see docs/kubeflow.md.",
 }
-"""What can be done about an answer's status."""
+"""What to do about a response's HTTP status."""
 
 
 def read_token(variable: str) -> str:
-    """The token in an environment variable.
+    """Reads the token from an environment variable.
 
     Raises:
         SettingsError: It is not set.
@@ -43,11 +43,11 @@ def read_token(variable: str) -> str:
 
 @contextmanager
 def translated_errors(host: str, what: str) -> Iterator[None]:
-    """Turns what the client raises into one message.
+    """Turns the client's exceptions into one error.
 
     Args:
         host: The API's address.
-        what: What is being asked of it, such as `start the run taxi-1`.
+        what: What the API is being asked to do, such as `start the run taxi-1`.
 
     Raises:
         ClusterError: The API cannot be reached or refuses.
@@ -55,11 +55,11 @@ def translated_errors(host: str, what: str) -> Iterator[None]:
     try:
         yield
     except api.ApiException as error:
-        said = _error_message(error)
-        known = error.status in REFUSALS
+        message = _error_message(error)
+        is_known = error.status in REFUSALS
         raise ClusterError(
-            f"Kubeflow Pipelines at {host} refused to {what}: {error.status} {said}.",
-            REFUSALS[error.status] if known else None,
+            f"Kubeflow Pipelines at {host} refused to {what}: {error.status} {message}.",
+            REFUSALS[error.status] if is_known else None,
         ) from error
     except urllib3.exceptions.HTTPError as error:
         reason = getattr(error, "reason", None) or error
@@ -71,18 +71,18 @@ def translated_errors(host: str, what: str) -> Iterator[None]:
 
 
 def _without_object(reason: object) -> str:
-    """What urllib3 says, without the address of the connection in memory."""
+    """urllib3's message without the connection object's memory address."""
     return str(reason).partition(">: ")[2] or str(reason)
 
 
 def _error_message(error: Any) -> str:
-    """The sentence in what the API answered; its answers carry Go's stack besides."""
+    """The first line of the message in the API's response, which also contains Go's stack trace."""
     body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body or ""
     try:
-        told = json.loads(body)
+        content = json.loads(body)
     except ValueError:
-        told = None
-    text = str(told.get("message") or told.get("error") or body) if isinstance(told, dict) else body
+        content = None
+    text = str(content.get("message") or content.get("error") or body) if isinstance(content, dict) else body
     return text.splitlines()[0].rstrip(".") if text.strip() else str(error.reason)
 
 
@@ -94,7 +94,7 @@ DIGEST_LENGTH = 12
 
 @dataclass(frozen=True)
 class Version:
-    """A pipeline's version in Kubeflow.
+    """A version of a pipeline in Kubeflow.
 
     Attributes:
         pipeline_id: The pipeline.
@@ -110,15 +110,15 @@ class Version:
 
     @property
     def reference(self) -> Any:
-        """As runs name it."""
+        """The reference by which runs name it."""
         return api.V2beta1PipelineVersionReference(pipeline_id=self.pipeline_id, pipeline_version_id=self.version_id)
 
 
 class Client:
-    """Speaks to the API that the settings name.
+    """A client of the API that the settings name.
 
     Args:
-        settings: Where it is.
+        settings: The environment's `kubeflow` section.
 
     Raises:
         SettingsError: The token's variable is not set.
@@ -127,7 +127,7 @@ class Client:
     def __init__(self, settings: KubeflowSettings) -> None:
         self._settings = settings
         configuration = api.Configuration(host=settings.host)
-        # One attempt, so that a host that is not there is told at once.
+        # A single attempt, so that a missing host is reported at once.
         configuration.retries = urllib3.Retry(0)
         if settings.ca_certificate:
             configuration.ssl_ca_cert = settings.ca_certificate
@@ -143,24 +143,24 @@ class Client:
 
     @cached_property
     def _namespace(self) -> Mapping[str, str]:
-        """The namespace, as an installation for several users asks for it; one for a single user refuses it.
+        """The namespace parameter, which multi-user installations require and single-user ones refuse.
 
         Raises:
             ClusterError: The API cannot be reached.
         """
-        health = self._call("look whether it is there", api.HealthzServiceApi(self._http).get_healthz)
+        health = self._call("answer the health check", api.HealthzServiceApi(self._http).get_healthz)
         return {"namespace": self._settings.namespace} if health.multi_user else {}
 
-    def reach(self) -> None:
-        """Looks whether the API is there.
+    def check_reachable(self) -> None:
+        """Checks that the API can be reached.
 
         Raises:
-            ClusterError: It is not.
+            ClusterError: It cannot.
         """
         _ = self._namespace
 
     def upload(self, name: str, description: str, text: str) -> Version:
-        """Makes a pipeline, or a new version of it; one with the same text is taken as it is.
+        """Creates a pipeline, or a new version of it; an existing version with the same text is reused.
 
         Raises:
             ClusterError: The API cannot be reached or refuses.
@@ -187,7 +187,7 @@ class Client:
         return Version(pipeline.pipeline_id, version.pipeline_version_id, digest, new=True)
 
     def experiment(self) -> str:
-        """The id of the experiment, made if need be."""
+        """The id of the experiment, which is created if need be."""
         name = self._settings.experiment
         experiment = self._existing_experiment()
         if experiment is None:
@@ -218,17 +218,17 @@ class Client:
         return self._call(f"look at the run {run_id}", self._runs.get_run, run_id)
 
     def cancel(self, run_id: str) -> None:
-        """Ends a run that goes on."""
+        """Stops a run that is going on."""
         self._call(f"cancel the run {run_id}", self._runs.terminate_run, run_id)
 
     def schedule(self, name: str, version: Version, parameters: Mapping[str, Any], **policy: Any) -> Any:
-        """Makes a recurring run.
+        """Creates a recurring run.
 
         Args:
             name: Its name.
-            version: What it runs.
-            parameters: With what.
-            policy: When, and how many at once: `trigger`, `max_concurrency`, `no_catchup`.
+            version: The version to run.
+            parameters: The parameters' values.
+            policy: When, and how many at a time: `trigger`, `max_concurrency`, `no_catchup`.
         """
         work = self._work(name, version, parameters)
         body = api.V2beta1RecurringRun(mode=api.RecurringRunMode.ENABLE, **work, **policy)
@@ -244,19 +244,19 @@ class Client:
         return [schedule for page in pages for schedule in page]
 
     def pause(self, schedule_id: str) -> None:
-        """Lets a recurring run start nothing until it is resumed."""
+        """Pauses a recurring run: it starts nothing until it is resumed."""
         self._call(f"pause the schedule {schedule_id}", self._recurring.disable_recurring_run, schedule_id)
 
     def resume(self, schedule_id: str) -> None:
-        """Lets a paused recurring run go on."""
+        """Resumes a paused recurring run."""
         self._call(f"resume the schedule {schedule_id}", self._recurring.enable_recurring_run, schedule_id)
 
     def delete(self, schedule_id: str) -> None:
-        """Removes a recurring run; its runs stay."""
+        """Deletes a recurring run; the runs that it started stay."""
         self._call(f"delete the schedule {schedule_id}", self._recurring.delete_recurring_run, schedule_id)
 
     def _work(self, name: str, version: Version, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """What a run and a recurring run say alike: what runs, with what, and as whom."""
+        """The fields that runs and recurring runs share: what runs, its parameters, and its service account."""
         return {
             "display_name": name,
             "experiment_id": self.experiment(),
@@ -266,7 +266,7 @@ class Client:
         }
 
     def _named(self, ask: Callable[..., Any], field: str, name: str, **where: Any) -> Any | None:
-        """The one with that name in a list that the API filters."""
+        """The item with that name in a list that the API filters; None if there is none."""
         predicate = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
         for page in self._pages(ask, field, None, filter=json.dumps({"predicates": [predicate]}), **where):
             for listed in page:
@@ -275,14 +275,14 @@ class Client:
         return None
 
     def _pages(self, ask: Callable[..., Any], field: str, limit: int | None, **where: Any) -> Iterator[list[Any]]:
-        seen, token = 0, ""
+        num_listed, token = 0, ""
         while True:
             paging = {"page_size": PAGE, **({"page_token": token} if token else {})}
-            answer = self._call(f"list its {field}", ask, **where, **paging)
-            page = getattr(answer, field) or []
+            response = self._call(f"list its {field}", ask, **where, **paging)
+            page = getattr(response, field) or []
             yield page
-            seen, token = seen + len(page), answer.next_page_token
-            if not token or (limit is not None and seen >= limit):
+            num_listed, token = num_listed + len(page), response.next_page_token
+            if not token or (limit is not None and num_listed >= limit):
                 return
 
     def _call(self, what: str, ask: Callable[..., Any], *positional: Any, **keywords: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Kubernetes' own API: what is known of the cluster before anything is submitted, and the pods' logs."""
+"""Kubernetes' own API: checks of the cluster before anything is submitted, and the pods' logs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ FORBIDDEN = (401, 403)
 TIMEOUT_SECONDS = 10
 BARRING = {"NoSchedule", "NoExecute"}
 RUN_LABEL = "pipeline/runid"
-"""Kubeflow Pipelines gives it to every pod of a run."""
+"""Kubeflow Pipelines labels every pod of a run with it."""
 
 
 IN_POD = "KUBERNETES_SERVICE_HOST"
-"""Set in every pod."""
+"""An environment variable that is set in every pod."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A node of the cluster.
+    """A machine of the cluster, which Kubernetes calls a node.
 
     Attributes:
         name: Its name.
         labels: Its labels.
-        taints: `(key, value, effect)` of those that keep pods away.
-        allocatable: What pods may have of it, by resource.
+        taints: `(key, value, effect)` of those taints that keep pods away.
+        allocatable: What pods may use of it, by resource.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Machine:
         return labelled and all(_tolerated(taint, settings) for taint in self.taints)
 
     def lacks(self, settings: TaskSettings) -> list[str]:
-        """What a task asks for and this machine, even when empty, does not have."""
+        """What a task requests that this machine does not have, even when idle."""
         lacking = []
         if cores(self.allocatable.get("cpu", "0")) < cores(settings.cpu):
             lacking.append(f"cpu {settings.cpu}")
@@ -70,30 +70,30 @@ def _tolerated(taint: tuple[str, str, str], settings: TaskSettings) -> bool:
 
 
 class Cluster:
-    """Speaks to the Kubernetes API that kubectl, or the pod that we are in, speaks to.
+    """A client of the Kubernetes API that kubectl uses or, inside a pod, of the pod's cluster.
 
     Args:
-        core: A `kubernetes.client.CoreV1Api`; made from the kubeconfig, or from the pod, where none is given.
+        core: A `kubernetes.client.CoreV1Api`; by default made from the kubeconfig or from the pod.
 
     Raises:
-        ClusterError: There is neither.
+        ClusterError: There is neither a kubeconfig nor a pod.
     """
 
     def __init__(self, core: Any | None = None) -> None:
         self._core = core or connect()
 
     def check(self, settings: KubeflowSettings, wanted: Sequence[Task]) -> list[str]:
-        """Checks what the tasks need of the cluster.
+        """Checks that the cluster has what the tasks need.
 
         Returns:
-            What could not be looked at, a sentence each.
+            What could not be checked, one sentence each.
 
         Raises:
-            SettingsError: Something that they need is not there.
+            SettingsError: Something that they need does not exist.
             ClusterError: The API cannot be reached.
         """
         space, core = settings.namespace, self._core
-        looks: list[tuple[str, str, Callable[..., Any]]] = [
+        lookups: list[tuple[str, str, Callable[..., Any]]] = [
             ("namespace", space, core.read_namespace),
             *(
                 ("PersistentVolumeClaim", volume.claim, core.read_namespaced_persistent_volume_claim)
@@ -102,7 +102,7 @@ class Cluster:
             ("ServiceAccount", settings.service_account, core.read_namespaced_service_account),
             *(("Secret", secret.name, core.read_namespaced_secret) for secret in settings.secrets),
         ]
-        notes = [note for kind, name, ask in looks if (note := _look(kind, name, space, ask))]
+        notes = [note for kind, name, ask in lookups if (note := _check_exists(kind, name, space, ask))]
         listed = _ask(core.list_node)
         if isinstance(listed, Refused):
             return [*notes, f"Not looked at: whether a machine has what the tasks ask for ({listed.reason})."]
@@ -110,7 +110,7 @@ class Cluster:
         return notes
 
     def logs(self, namespace: str, run_id: str, task: str, follow: bool) -> Iterator[str]:
-        """The lines of the newest pod of a task.
+        """Yields the log of the newest pod of a task, in chunks.
 
         Raises:
             ClusterError: There is none, or the API refuses.
@@ -122,35 +122,35 @@ class Cluster:
         pods = sorted(listed.items, key=lambda pod: pod.metadata.creation_timestamp)
         if not pods:
             raise ClusterError(f"no pod with the labels {selector} in the namespace {namespace}.")
-        answer = self._core.read_namespaced_pod_log(
+        response = self._core.read_namespaced_pod_log(
             pods[-1].metadata.name, namespace, container="main", follow=follow, _preload_content=False
         )
-        for chunk in answer.stream(decode_content=True):
+        for chunk in response.stream(decode_content=True):
             yield chunk.decode("utf-8", errors="replace")
 
 
 @dataclass(frozen=True)
 class Refused:
-    """What the API may not tell us.
+    """A response that refuses a request.
 
     Attributes:
-        reason: Why, in its words.
+        reason: Why, in the API's words.
     """
 
     reason: str
 
 
 def connect() -> Any:
-    """A `kubernetes.client.CoreV1Api` of the cluster that kubectl, or the pod that we are in, speaks to.
+    """A `kubernetes.client.CoreV1Api` for kubectl's cluster or, inside a pod, the pod's.
 
     Raises:
-        ClusterError: There is neither.
+        ClusterError: There is neither a kubeconfig nor a pod.
     """
-    # Takes most of a second.
+    # Imported here because it takes most of a second.
     from kubernetes import client, config
 
     try:
-        # `load_config`, which does both, prints a line of its own.
+        # Not `load_config`, which does both but prints a line.
         config.load_incluster_config() if IN_POD in os.environ else config.load_kube_config()
     except config.ConfigException as error:
         raise ClusterError(
@@ -160,10 +160,10 @@ def connect() -> Any:
 
 
 def _ask(ask: Callable[..., Any], *positional: str, **keywords: Any) -> Any:
-    """What the API answers, or `Refused`.
+    """Calls the API; returns its response, or `Refused`.
 
     Raises:
-        ClusterError: It cannot be reached.
+        ClusterError: The API cannot be reached.
     """
     import urllib3
     from kubernetes.client.exceptions import ApiException
@@ -178,19 +178,19 @@ def _ask(ask: Callable[..., Any], *positional: str, **keywords: Any) -> Any:
         ) from error
 
 
-def _look(kind: str, name: str, space: str, ask: Callable[..., Any]) -> str | None:
-    """Why it could not be looked at; None where it is there.
+def _check_exists(kind: str, name: str, space: str, ask: Callable[..., Any]) -> str | None:
+    """Checks that an object exists; returns why that could not be checked, or None.
 
     Raises:
-        SettingsError: It is not there.
+        SettingsError: It does not exist.
     """
-    answer = _ask(ask, name) if kind == "namespace" else _ask(ask, name, space)
-    if not isinstance(answer, Refused):
+    response = _ask(ask, name) if kind == "namespace" else _ask(ask, name, space)
+    if not isinstance(response, Refused):
         return None
-    if answer.reason == "not found":
+    if response.reason == "not found":
         place = "the cluster" if kind == "namespace" else f"the namespace {space}"
         raise SettingsError(f"{place} has no {kind} {name!r}.", "Make it, or correct the name; see docs/kubeflow.md.")
-    return f"Not looked at: whether there is a {kind} {name} ({answer.reason})."
+    return f"Not looked at: whether there is a {kind} {name} ({response.reason})."
 
 
 def _machine(node: Any) -> Machine:
@@ -200,10 +200,10 @@ def _machine(node: Any) -> Machine:
 
 
 def check_resources(machines: Sequence[Machine], wanted: Sequence[Task]) -> None:
-    """Checks that for each task there is a machine that could run it when it is empty.
+    """Checks that each task has a machine that could run it when idle.
 
     Raises:
-        SettingsError: There is none for one of them.
+        SettingsError: A task has none.
     """
     for task in wanted:
         open_to = [machine for machine in machines if machine.takes(task.settings)]
@@ -212,12 +212,12 @@ def check_resources(machines: Sequence[Machine], wanted: Sequence[Task]) -> None
         if not open_to:
             selector = ", ".join(f"{label}={value}" for label, value in task.settings.node_selector.items())
             with_labels = f"no machine of the cluster has {selector} and no taint that keeps its pod out"
-            what = with_labels if selector else "every machine of the cluster has a taint that keeps its pod out"
+            problem = with_labels if selector else "every machine of the cluster has a taint that keeps its pod out"
             fix = "Correct its node_selector, or add tolerations."
         else:
             nearest = min(open_to, key=lambda machine: len(machine.lacks(task.settings)))
             has = f"cpu {nearest.allocatable.get('cpu', '0')}, memory {nearest.allocatable.get('memory', '0')}"
             lacks = " and ".join(nearest.lacks(task.settings))
-            what = f"no machine that lets its pod in has {lacks}; {nearest.name}, the nearest, has {has}"
+            problem = f"no machine that lets its pod in has {lacks}; {nearest.name}, the nearest, has {has}"
             fix = "Ask for less, or add such a machine."
-        raise SettingsError(f"the task {task.name} can run nowhere: {what}.", fix)
+        raise SettingsError(f"the task {task.name} can run nowhere: {problem}.", fix)

@@ -1,7 +1,7 @@
 """Cron lines as Kubeflow Pipelines reads them: six fields, seconds first.
 
-Its controller parses them with github.com/robfig/cron, version 1: five fields would be read as seconds to months there,
-so that a line of the usual five, which begins with minutes, would fire at quite other times.
+Its controller parses them with github.com/robfig/cron, version 1, which would read five fields as seconds to months, so
+that a usual line of five, which begins with minutes, would fire at quite different times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SPAN = re.compile(r"((?P<all>[*?])|(?P<first>\w+)(-(?P<last>\w+))?)(/(?P<step>[1
 SECONDS_FIRST = 6
 USUAL = 5
 YEARS = 5
-"""robfig/cron looks no further for the next time."""
+"""How far ahead robfig/cron looks for the next time."""
 
 DESCRIPTORS = {
     "@yearly": "0 0 0 1 1 *",
@@ -48,14 +48,14 @@ FIELDS = (
 
 
 def complete_line(line: str, today: date) -> str:
-    """A cron line with six fields; one of the usual five fires at the first second of its minutes.
+    """Completes a cron line to six fields; one with the usual five fires at second 0.
 
     Args:
-        line: As the user wrote it.
-        today: The first day that it could fire.
+        line: The line as the user wrote it.
+        today: The first day on which it could fire.
 
     Raises:
-        SettingsError: It is no cron line, or one that never fires.
+        SettingsError: It is not a cron line, or never fires.
     """
     words = DESCRIPTORS.get(line.strip().lower(), line).split()
     if len(words) == USUAL:
@@ -79,7 +79,7 @@ def complete_line(line: str, today: date) -> str:
 
 
 def _fires_on(day: date, sets: list[set[int]], both: bool) -> bool:
-    """Where the day of month and the day of week are both given, either is enough."""
+    """Whether a line fires on a day; if it gives both a day of month and a day of week, either is enough."""
     of_month, months, of_week = sets
     in_month, in_week = day.day in of_month, (day.weekday() + 1) % 7 in of_week
     return day.month in months and ((in_month and in_week) if both else (in_month or in_week))
@@ -100,13 +100,13 @@ def _values(word: str, field: _Field, line: str) -> set[int]:
 
 
 def _span(part: str, field: _Field) -> range | None:
-    """The values that one entry of a list means; None where it means none."""
+    """The values of one entry in a list; None if the entry is not valid."""
     match = SPAN.fullmatch(part)
     if match is None:
         return None
     first, last, step = match["first"], match["last"], match["step"]
     low = field.low if match["all"] else _number(first, field)
-    # A step after one value goes on to the end.
+    # A step after a single value continues to the end of the range.
     high = _number(last, field) if last else field.high if match["all"] or step else low
     return None if low is None or high is None or low > high else range(low, high + 1, int(step or 1))
 
@@ -117,10 +117,10 @@ def _number(word: str, field: _Field) -> int | None:
 
 
 def interval_seconds(text: str) -> int:
-    """An interval such as `90s`, `30m`, `6h` or `1d` in seconds.
+    """Parses an interval such as `90s`, `30m`, `6h` or `1d`, to seconds.
 
     Raises:
-        SettingsError: It is none, or shorter than a minute.
+        SettingsError: It is not an interval, or shorter than a minute.
     """
     match = re.fullmatch(r"([0-9]+)([smhd])", text.strip().lower())
     seconds = int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else 0

@@ -17,13 +17,13 @@ from pipeline.schedule.kubeflow.steps import Source, Step, filled_command
 from pipeline.schedule.kubeflow.task import ATTEMPT_VARIABLE, EXIT_AGAIN
 from pipeline.schedule.kubeflow.watch import TaskState, View
 
-SECONDS_BETWEEN_LOOKS = 0.5
+POLL_SECONDS = 0.5
 LAST_LINES = 5
 
 
 @dataclass
 class _Progress:
-    """How far a step is."""
+    """The progress of a step."""
 
     step: Step
     state: str = "waiting"
@@ -37,10 +37,10 @@ class Rehearsal:
     """One rehearsal.
 
     Args:
-        steps: What the spec says.
-        names: What the user calls each step, by key.
+        steps: The steps of the spec.
+        names: The steps' names for users, by key.
         folder: Where the launcher's files and the logs go.
-        environment_name: The environment that the commands get in place of the cluster's.
+        environment_name: The environment that replaces the cluster's in the commands.
         at_once: How many commands may run at a time.
     """
 
@@ -55,7 +55,7 @@ class Rehearsal:
         self._all = {step.key: _Progress(step) for step in steps}
 
     def run(self, view: View) -> list[TaskState]:
-        """Runs the steps to their end.
+        """Runs the steps until all have ended.
 
         Returns:
             How each ended.
@@ -64,12 +64,12 @@ class Rehearsal:
             KeyboardInterrupt: The user stopped it; what ran was stopped with it.
         """
         with view, ThreadPoolExecutor(self._at_once) as pool:
-            going: set[Future[None]] = set()
+            running: set[Future[None]] = set()
             try:
-                while going or self._waiting():
-                    going |= {pool.submit(self._work, progress) for progress in self._begin()}
+                while running or self._waiting():
+                    running |= {pool.submit(self._work, progress) for progress in self._begin()}
                     view.show(self.states())
-                    going -= wait(going, SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED).done if going else set()
+                    running -= wait(running, POLL_SECONDS, FIRST_COMPLETED).done if running else set()
             except KeyboardInterrupt:
                 self._stopping.set()
                 raise
@@ -77,36 +77,36 @@ class Rehearsal:
         return self.states()
 
     def states(self) -> list[TaskState]:
-        """How far each step is; those that a condition left out are not among them."""
+        """The state of each step, without those skipped by a condition."""
         now = time.monotonic()
-        made = []
+        states = []
         for key, name in self._names.items():
             if key not in self._all or (self._all[key].state == "skipped" and self._all[key].step.condition):
                 continue
-            one = self._all[key]
-            seconds = (one.ended or now) - one.began if one.began else None
-            made.append(TaskState(name, one.state, seconds, one.error))
-        return made
+            progress = self._all[key]
+            seconds = (progress.ended or now) - progress.began if progress.began else None
+            states.append(TaskState(name, progress.state, seconds, progress.error))
+        return states
 
     def _waiting(self) -> bool:
-        return any(one.state == "waiting" for one in self._all.values())
+        return any(progress.state == "waiting" for progress in self._all.values())
 
     def _begin(self) -> list[_Progress]:
-        """Decides on the steps that wait for nothing any more.
+        """Starts or skips the steps that no longer wait for anything.
 
         Returns:
-            Those that are to be run.
+            The steps to run.
         """
         chosen = []
-        for one in self._all.values():
-            before = [self._all[key].state for key in one.step.upstream]
-            if one.state != "waiting" or any(state in ("waiting", "running") for state in before):
+        for progress in self._all.values():
+            before = [self._all[key].state for key in progress.step.upstream]
+            if progress.state != "waiting" or any(state in ("waiting", "running") for state in before):
                 continue
-            if one.step.whatever or (all(state == "done" for state in before) and self._met(one.step)):
-                one.state, one.began = "running", time.monotonic()
-                chosen.append(one)
+            if progress.step.always or (all(state == "done" for state in before) and self._met(progress.step)):
+                progress.state, progress.began = "running", time.monotonic()
+                chosen.append(progress)
             else:
-                one.state = "skipped"
+                progress.state = "skipped"
         return chosen
 
     def _met(self, step: Step) -> bool:
@@ -115,40 +115,44 @@ class Rehearsal:
     def _value(self, source: Source) -> Any:
         return source.value if source.step is None else self._all[source.step].outputs[source.output]
 
-    def _work(self, one: _Progress) -> None:
+    def _work(self, progress: _Progress) -> None:
         try:
-            one.error = self._attempts(one)
-            one.state = "failed" if one.error else "done"
+            progress.error = self._attempts(progress)
+            progress.state = "failed" if progress.error else "done"
         except Exception as error:
-            one.error, one.state = f"{type(error).__name__}: {error}", "failed"
-        one.ended = time.monotonic()
+            progress.error, progress.state = f"{type(error).__name__}: {error}", "failed"
+        progress.ended = time.monotonic()
 
-    def _attempts(self, one: _Progress) -> str | None:
-        """Runs a step's command until it succeeds, cannot, or has had all its attempts; returns what was wrong."""
-        pause = one.step.backoff_seconds
-        for attempt in range(one.step.retries + 1):
-            code = self._attempt(one, attempt)
+    def _attempts(self, progress: _Progress) -> str | None:
+        """Runs a command until it succeeds, fails for good, or runs out of attempts; returns its error or None."""
+        pause = progress.step.backoff_seconds
+        for attempt in range(progress.step.retries + 1):
+            code = self._attempt(progress, attempt)
             if code == 0:
-                return None if set(one.step.parameters) <= set(one.outputs) else "its output parameters are missing"
+                return (
+                    None
+                    if set(progress.step.parameters) <= set(progress.outputs)
+                    else "its output parameters are missing"
+                )
             again = code in EXIT_AGAIN or code < 0
-            if not again or attempt == one.step.retries or self._stopping.wait(pause):
+            if not again or attempt == progress.step.retries or self._stopping.wait(pause):
                 break
-            pause *= one.step.backoff_factor
-        lines = [line for line in self._log(one.step).read_text(errors="replace").splitlines() if line.strip()]
-        return "\n".join([f"exit code {code}; {self._log(one.step)}", *lines[-LAST_LINES:]])
+            pause *= progress.step.backoff_factor
+        lines = [line for line in self._log(progress.step).read_text(errors="replace").splitlines() if line.strip()]
+        return "\n".join([f"exit code {code}; {self._log(progress.step)}", *lines[-LAST_LINES:]])
 
-    def _attempt(self, one: _Progress, attempt: int) -> int:
-        given = self._executor_input(one.step)
-        output_file = Path(given["outputs"]["outputFile"])
+    def _attempt(self, progress: _Progress, attempt: int) -> int:
+        executor_input = self._executor_input(progress.step)
+        output_file = Path(executor_input["outputs"]["outputFile"])
         output_file.parent.mkdir(parents=True, exist_ok=True)
-        words = self._here(filled_command(one.step, given))
-        code = warm.start(words, {**os.environ, ATTEMPT_VARIABLE: str(attempt)}, self._log(one.step)).wait()
+        words = self._here(filled_command(progress.step, executor_input))
+        code = warm.start(words, {**os.environ, ATTEMPT_VARIABLE: str(attempt)}, self._log(progress.step)).wait()
         if code == 0 and output_file.exists():
-            one.outputs = json.loads(output_file.read_text(encoding="utf-8")).get("parameterValues", {})
+            progress.outputs = json.loads(output_file.read_text(encoding="utf-8")).get("parameterValues", {})
         return code
 
     def _here(self, words: list[str]) -> list[str]:
-        """The command with the environment of this machine in place of the cluster's."""
+        """The command with the local environment in place of the cluster's."""
         position = len(words) - 1 - words[::-1].index("--env")
         return [*words[: position + 1], self._environment_name, *words[position + 2 :]]
 
@@ -156,7 +160,7 @@ class Rehearsal:
         return self._folder / f"{step.key}.log"
 
     def _executor_input(self, step: Step) -> dict[str, Any]:
-        """What Kubeflow's launcher would give, with files below our folder for what lies in its object store."""
+        """The ExecutorInput as Kubeflow's launcher would pass it, but with files in our folder for its object store."""
         place = self._folder / step.key
         artifacts = {
             name: {

@@ -1,4 +1,4 @@
-"""Writes a recipe's tasks as the pipeline spec, and the platform spec, that Kubeflow Pipelines reads."""
+"""Compiles a recipe's tasks to the pipeline spec, and the platform spec, that Kubeflow Pipelines reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-# The SDK, which takes 1.7 s to import: only what compiles imports this module.
+# The SDK takes 1.7 s to import: import this module only to compile.
 from kfp import compiler, dsl, kubernetes
 
 from pipeline.plan import nodes
@@ -22,62 +22,62 @@ from pipeline.schedule.kubeflow.tasks import JOB_PARAMETER, OUTCOME, RUN_PARAMET
 PLATFORM = "kubernetes"
 
 INPUTS = {RUN_PARAMETER: str, SPAN_PARAMETER: str, SET_PARAMETER: list}
-"""The parameters of the pipeline, which each task gets."""
+"""The pipeline's parameters, which each task gets."""
 
 TASK_INPUTS = {**INPUTS, JOB_PARAMETER: str}
 
 
 def compile_spec(recipe: Recipe, environment: Environment, environment_name: str, overrides: Sequence[str]) -> str:
-    """The two YAML documents that Kubeflow Pipelines takes; the same for the same recipe, settings and code.
+    """Compiles the two YAML documents that Kubeflow Pipelines takes; the same recipe, settings and code give the same.
 
     Args:
-        recipe: What to run, `overrides` applied.
-        environment: Where.
-        environment_name: What the user calls that.
+        recipe: What to run, with `overrides` applied.
+        environment: Where to run it.
+        environment_name: The environment's name or file, as the user gave it.
         overrides: `--set` texts; they become the default of the pipeline's parameter `set`.
 
     Raises:
-        SettingsError: The environment is none that pods can share.
+        SettingsError: Pods cannot share the environment.
     """
-    made = tasks.recipe_tasks(recipe, environment, environment_name)
+    recipe_tasks = tasks.recipe_tasks(recipe, environment, environment_name)
     settings = tasks.check_environment(environment, environment_name)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pipeline.yaml"
-        compiler.Compiler().compile(_pipeline(recipe, made, settings, list(overrides)), str(path))
+        compiler.Compiler().compile(_pipeline(recipe, recipe_tasks, settings, list(overrides)), str(path))
         return path.read_text(encoding="utf-8")
 
 
-def _pipeline(recipe: Recipe, made: Sequence[Task], settings: KubeflowSettings, overrides: list[str]) -> Any:
+def _pipeline(recipe: Recipe, recipe_tasks: Sequence[Task], settings: KubeflowSettings, overrides: list[str]) -> Any:
     def build(*values: Any) -> None:
-        given = {**dict(zip(INPUTS, values, strict=True)), JOB_PARAMETER: dsl.PIPELINE_JOB_ID_PLACEHOLDER}
-        by_name = {task.name: task for task in made}
-        ending = _start(by_name[EXIT_TASK], recipe, settings, given)
+        arguments = {**dict(zip(INPUTS, values, strict=True)), JOB_PARAMETER: dsl.PIPELINE_JOB_ID_PLACEHOLDER}
+        by_name = {task.name: task for task in recipe_tasks}
+        ending = _start(by_name[EXIT_TASK], recipe, settings, arguments)
         with dsl.ExitHandler(ending):
             started: dict[str, Any] = {}
-            for task in made:
+            for task in recipe_tasks:
                 if task.name in (EXIT_TASK, VERDICT_TASK):
                     continue
-                started[task.name] = _start(task, recipe, settings, given)
+                started[task.name] = _start(task, recipe, settings, arguments)
                 started[task.name].after(*(started[name] for name in task.upstream))
             with dsl.If(started[nodes.PUSHER_NODE].outputs[OUTCOME] == tasks.NOT_GOOD_ENOUGH):
-                _start(by_name[VERDICT_TASK], recipe, settings, given)
+                _start(by_name[VERDICT_TASK], recipe, settings, arguments)
 
     build.__signature__ = _signature(INPUTS, {RUN_PARAMETER: "", SPAN_PARAMETER: "", SET_PARAMETER: overrides})  # type: ignore[attr-defined]
     build.__doc__ = f"""{recipe.settings.description}
 
     Args:
-        run: The run's name in the metadata store; one that is there goes on. Kubeflow's own id where it is empty.
-        span: The span of the data to read; the newest where it is empty.
-        set: Settings of the recipe that are overridden, KEY=VALUE each.
+        run: The run's name in the metadata store; an existing run continues. If empty, it is made from Kubeflow's id.
+        span: The span of the data to read; if empty, the newest.
+        set: Settings of the recipe to override, each as KEY=VALUE.
     """
     return dsl.pipeline(name=recipe.name)(build)
 
 
-def _start(task: Task, recipe: Recipe, settings: KubeflowSettings, given: Mapping[str, Any]) -> Any:
-    started = _component(task, settings.image)(**given)
+def _start(task: Task, recipe: Recipe, settings: KubeflowSettings, arguments: Mapping[str, Any]) -> Any:
+    started = _component(task, settings.image)(**arguments)
     started.set_caching_options(False)
     _give_resources(started, task)
-    # No retry of what ends the run: Kubeflow's SDK allows none.
+    # The exit task is not retried: Kubeflow's SDK does not allow it.
     if task.settings.retries.count and task.name != EXIT_TASK:
         retries = task.settings.retries
         started.set_retry(
@@ -91,12 +91,12 @@ def _start(task: Task, recipe: Recipe, settings: KubeflowSettings, given: Mappin
 
 
 def _component(task: Task, image: str) -> Any:
-    """A component whose inputs and outputs are the task's: the SDK reads them from a function's signature."""
+    """A component with the task's inputs and outputs, which the SDK reads from a function's signature."""
     outputs: dict[str, Any] = {name: dsl.Output[getattr(dsl, kind)] for name, kind in task.artifacts.items()}
     outputs |= {name: dsl.OutputPath(str) for name in task.parameters}
 
     def container(*_placeholders: Any) -> Any:
-        # A list of its own each time, for the SDK would write shared ones as YAML aliases.
+        # New lists each time, because the SDK would write shared ones as YAML aliases.
         return dsl.ContainerSpec(image=image, command=list(task.command[:1]), args=list(task.command[1:]))
 
     container.__name__ = task.key.replace("-", "_")
@@ -105,7 +105,7 @@ def _component(task: Task, image: str) -> Any:
 
 
 def _signature(kinds: Mapping[str, Any], defaults: Mapping[str, Any] = MappingProxyType({})) -> inspect.Signature:
-    """A signature of these parameters; the SDK reads types from it that are values, not text."""
+    """A signature with these parameters, whose annotations are types, not text, as the SDK needs."""
     parameter = inspect.Parameter
     return inspect.Signature(
         [
@@ -136,8 +136,8 @@ def _give_platform(started: Any, task: Task, recipe: Recipe, settings: KubeflowS
         kubernetes.mount_pvc(started, pvc_name=volume.claim, mount_path=volume.path)
     for label, value in task.settings.node_selector.items():
         kubernetes.add_node_selector(started, label, value)
-    # What this version of the SDK does not know; the fields are those of kubernetes_executor_config.proto, and the
-    # whole numbers are texts, as Protocol Buffers' JSON has them.
+    # What this version of the SDK does not support. The fields are those of kubernetes_executor_config.proto; integers
+    # are text, as in Protocol Buffers' JSON.
     platform = started.platform_config[PLATFORM]
     platform["podMetadata"] = {"labels": tasks.pod_labels(recipe.name, task.name)}
     platform["imagePullPolicy"] = settings.image_pull_policy

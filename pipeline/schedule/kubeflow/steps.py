@@ -1,4 +1,4 @@
-"""A compiled pipeline spec as a list of commands: what Kubeflow would run, in which order, with which values."""
+"""Reads a compiled pipeline spec as a list of commands: what Kubeflow would run, in what order, with what values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ JOB_ID = "{{$.pipeline_job_uuid}}"
 
 @dataclass(frozen=True)
 class Source:
-    """Where an input's value comes from: a value, or the output parameter of another step.
+    """Where an input's value comes from: a constant, or another step's output parameter.
 
     Attributes:
-        value: The value.
-        step: The other step's key; None for a value.
+        value: The constant.
+        step: The other step's key; None for a constant.
         output: Its output parameter.
     """
 
@@ -39,13 +39,13 @@ class Step:
         command: The command with Kubeflow's placeholders.
         inputs: Its parameters.
         upstream: The steps before it.
-        condition: It runs only where this is that text; None for always.
-        whatever: Whether it runs however the steps before it ended.
+        condition: A value and the text that it must equal for the step to run; None: it always runs.
+        always: Whether it runs however the steps before it ended.
         artifacts: Names of its output artifacts.
         parameters: Names of its output parameters.
-        retries: How many more attempts it has.
-        backoff_seconds: The wait before the first of these.
-        backoff_factor: By which each further wait is longer.
+        retries: How many further attempts it has.
+        backoff_seconds: The wait before the first of them.
+        backoff_factor: How many times longer each further wait is.
     """
 
     key: str
@@ -53,7 +53,7 @@ class Step:
     inputs: Mapping[str, Source]
     upstream: frozenset[str]
     condition: tuple[Source, str] | None
-    whatever: bool
+    always: bool
     artifacts: tuple[str, ...]
     parameters: tuple[str, ...]
     retries: int
@@ -71,50 +71,52 @@ class _Scope:
 
 
 def read_steps(text: str, parameters: Mapping[str, Any], job: str) -> list[Step]:
-    """The steps of a spec.
+    """Reads the steps of a spec.
 
     Args:
-        text: What `spec.text` wrote.
-        parameters: Values of the pipeline's parameters; the others have their defaults.
-        job: What stands for Kubeflow's id of the run.
+        text: The output of `spec.compile_spec`.
+        parameters: Values of the pipeline's parameters; the others keep their defaults.
+        job: The value to use for Kubeflow's id of the run.
     """
     document = next(yaml.safe_load_all(text))
     declared = document["root"]["inputDefinitions"]["parameters"]
-    given = {name: Source(parameters.get(name, spec.get("defaultValue"))) for name, spec in declared.items()}
-    return list(_of_dag(document, document["root"]["dag"], _Scope(given), job))
+    values = {name: Source(parameters.get(name, spec.get("defaultValue"))) for name, spec in declared.items()}
+    return list(_dag_steps(document, document["root"]["dag"], _Scope(values), job))
 
 
-def _of_dag(document: Mapping[str, Any], dag: Mapping[str, Any], scope: _Scope, job: str) -> Iterator[Step]:
+def _dag_steps(document: Mapping[str, Any], dag: Mapping[str, Any], scope: _Scope, job: str) -> Iterator[Step]:
     inner: dict[str, frozenset[str]] = {}
     for key in _ordered(dag["tasks"]):
         task = dag["tasks"][key]
         inputs = {
-            name: _source(given, scope.bound, job)
-            for name, given in task.get("inputs", {}).get("parameters", {}).items()
+            name: _source(parameter, scope.bound, job)
+            for name, parameter in task.get("inputs", {}).get("parameters", {}).items()
         }
         before = frozenset().union(*(inner[name] for name in _before(task)))
         component = document["components"][task["componentRef"]["name"]]
         if "dag" in component:
             condition = _condition(task, inputs) or scope.condition
-            made = list(_of_dag(document, component["dag"], _Scope(inputs, scope.upstream | before, condition), job))
-            inner[key] = frozenset(step.key for step in made)
-            yield from made
+            steps = list(
+                _dag_steps(document, component["dag"], _Scope(inputs, scope.upstream | before, condition), job)
+            )
+            inner[key] = frozenset(step.key for step in steps)
+            yield from steps
         else:
             inner[key] = frozenset({key})
             yield _step(document, key, task, component, inputs, scope.upstream | before, scope.condition)
 
 
 def _before(task: Mapping[str, Any]) -> set[str]:
-    """The tasks of the same DAG that a task waits for, by name or for a value."""
+    """The tasks of the same DAG that a task waits for, explicitly or for a value."""
     before = set(task.get("dependentTasks", ()))
-    for given in task.get("inputs", {}).get("parameters", {}).values():
-        if "taskOutputParameter" in given:
-            before.add(given["taskOutputParameter"]["producerTask"])
+    for parameter in task.get("inputs", {}).get("parameters", {}).values():
+        if "taskOutputParameter" in parameter:
+            before.add(parameter["taskOutputParameter"]["producerTask"])
     return before
 
 
 def _ordered(tasks: Mapping[str, Any]) -> Iterator[str]:
-    """The tasks, each after those that it waits for."""
+    """Sorts tasks topologically."""
     left = dict(tasks)
     while left:
         ready = [key for key, task in left.items() if not _before(task) & set(left)]
@@ -122,13 +124,13 @@ def _ordered(tasks: Mapping[str, Any]) -> Iterator[str]:
         left = {key: task for key, task in left.items() if key not in ready}
 
 
-def _source(given: Mapping[str, Any], bound: Mapping[str, Source], job: str) -> Source:
-    if "componentInputParameter" in given:
-        return bound[given["componentInputParameter"]]
-    if "taskOutputParameter" in given:
-        produced = given["taskOutputParameter"]
+def _source(parameter: Mapping[str, Any], bound: Mapping[str, Source], job: str) -> Source:
+    if "componentInputParameter" in parameter:
+        return bound[parameter["componentInputParameter"]]
+    if "taskOutputParameter" in parameter:
+        produced = parameter["taskOutputParameter"]
         return Source(step=produced["producerTask"], output=produced["outputParameterKey"])
-    constant = given["runtimeValue"]["constant"]
+    constant = parameter["runtimeValue"]["constant"]
     return Source(job if constant == JOB_ID else constant)
 
 
@@ -156,7 +158,7 @@ def _step(
         inputs=inputs,
         upstream=upstream,
         condition=condition,
-        whatever=task.get("triggerPolicy", {}).get("strategy") == COMPLETED,
+        always=task.get("triggerPolicy", {}).get("strategy") == COMPLETED,
         artifacts=tuple(outputs.get("artifacts", ())),
         parameters=tuple(outputs.get("parameters", ())),
         retries=int(retry.get("maxRetryCount", 0)),
@@ -166,7 +168,7 @@ def _step(
 
 
 def filled_command(step: Step, executor_input: Mapping[str, Any]) -> list[str]:
-    """The command with the values that Kubeflow's launcher puts for the placeholders."""
+    """The command with its placeholders filled in, as Kubeflow's launcher does it."""
     texts = {"{{$}}": json.dumps(executor_input)}
     for name, value in executor_input["inputs"]["parameterValues"].items():
         texts[f"{{{{$.inputs.parameters['{name}']}}}}"] = value if isinstance(value, str) else json.dumps(value)

@@ -1,7 +1,7 @@
-"""What a task's container runs around the command that does its work, and what it tells Kubeflow's pages.
+"""The wrapper that a task's container runs around its command, and what it reports to Kubeflow's pages.
 
-Kubeflow's launcher gives a container the text of an ExecutorInput, which names its outputs and their places, and reads
-an ExecutorOutput from the file that is named there; see kubeflow/pipelines, api/v2alpha1/pipeline_spec.proto.
+Kubeflow's launcher passes a container the text of an ExecutorInput, which names its outputs and where they go, and
+reads an ExecutorOutput from the file named there; see kubeflow/pipelines, api/v2alpha1/pipeline_spec.proto.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pipeline.schedule.kubeflow import tasks
 from pipeline.schedule.kubeflow.tasks import Work
 
 LOCAL_ROOTS = {"gs://": "/gcs/", "s3://": "/s3/", "minio://": "/minio/"}
-"""Where the launcher puts what lies in an object store; `kfp.dsl.Artifact.path` says the same."""
+"""Where the launcher mounts object stores; the same as in `kfp.dsl.Artifact.path`."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Slot:
     """An output artifact that Kubeflow expects.
 
     Attributes:
-        uri: Where Kubeflow keeps it.
-        path: Where the launcher takes it from; None where it takes nothing.
-        metadata: What Kubeflow knows of it already.
+        uri: Where Kubeflow stores it.
+        path: Where the launcher uploads it from; None if it uploads nothing.
+        metadata: The metadata that Kubeflow already has.
     """
 
     uri: str
@@ -50,13 +50,13 @@ class Slot:
 
 @dataclass(frozen=True)
 class ExecutorInput:
-    """What the launcher tells a container.
+    """The input that the launcher passes to a container.
 
     Attributes:
         parameters: The values of the task's inputs.
         slots: Its output artifacts by name.
-        awaited: The names of its output parameters, without which the launcher takes it for failed.
-        output_file: Where the ExecutorOutput is read from.
+        awaited: The names of its output parameters, without which the launcher considers it failed.
+        output_file: Where the launcher reads the ExecutorOutput.
     """
 
     parameters: Mapping[str, Any]
@@ -66,16 +66,16 @@ class ExecutorInput:
 
     @classmethod
     def parse(cls, text: str) -> ExecutorInput:
-        """Reads an ExecutorInput.
+        """Parses an ExecutorInput.
 
         Raises:
-            SettingsError: It is none.
+            SettingsError: It is not one.
         """
         try:
-            given = json.loads(text)
-            outputs = given["outputs"]
+            message = json.loads(text)
+            outputs = message["outputs"]
             slots = {name: _slot(listed["artifacts"][0]) for name, listed in outputs.get("artifacts", {}).items()}
-            parameters = given.get("inputs", {}).get("parameterValues", {})
+            parameters = message.get("inputs", {}).get("parameterValues", {})
             return cls(parameters, slots, tuple(outputs.get("parameters", {})), Path(outputs["outputFile"]))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise SettingsError(
@@ -86,33 +86,35 @@ class ExecutorInput:
 
 @dataclass(frozen=True)
 class Output:
-    """What is told of an output artifact.
+    """What is reported about an output artifact.
 
     Attributes:
         metadata: Shown beside it; Kubeflow draws metrics from it.
-        content: Its file, where it has one.
+        content: The contents of its file, if it has one.
     """
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
     content: bytes | None = None
 
 
-def _slot(given: Mapping[str, Any]) -> Slot:
-    uri = given["uri"]
-    known = next((local + uri[len(scheme) :] for scheme, local in LOCAL_ROOTS.items() if uri.startswith(scheme)), None)
-    path = given.get("customPath") or known
-    return Slot(uri, Path(path) if path else None, given.get("metadata", {}))
+def _slot(artifact: Mapping[str, Any]) -> Slot:
+    uri = artifact["uri"]
+    mounted = next(
+        (local + uri[len(scheme) :] for scheme, local in LOCAL_ROOTS.items() if uri.startswith(scheme)), None
+    )
+    path = artifact.get("customPath") or mounted
+    return Slot(uri, Path(path) if path else None, artifact.get("metadata", {}))
 
 
 def collect_outputs(
     store: Store, work: Work, report: Path, slots: Iterable[str] = ()
 ) -> tuple[dict[str, Output], dict[str, str]]:
-    """What the metadata store knows of a task that ended well.
+    """Collects the outputs of a task that succeeded from the metadata store.
 
     Args:
         store: The store.
-        work: What the task worked on.
-        report: Where the run's report lies, if it was written.
+        work: The task's work.
+        report: Where the run's report is, if it was written.
         slots: The output artifacts that Kubeflow expects.
 
     Returns:
@@ -120,28 +122,28 @@ def collect_outputs(
     """
     runs = store.node_runs(work.recipe, work.run)
     own = runs.get(work.task)
-    made = store.outputs(own.id) if own else {}
+    artifacts = store.outputs(own.id) if own else {}
     drawn = tasks.SHOWN.get(work.task, {})
-    outputs = {name: _pointer(made.get(name, [])) for name in slots if name not in drawn}
-    if work.task == "Evaluator" and made.get("evaluation"):
-        outputs |= _quality(made["evaluation"][0])
+    outputs = {name: _pointer(artifacts.get(name, [])) for name in slots if name not in drawn}
+    if work.task == "Evaluator" and artifacts.get("evaluation"):
+        outputs |= _quality(artifacts["evaluation"][0])
     if tasks.REPORT in drawn and report.exists():
         outputs[tasks.REPORT] = Output(content=report.read_bytes())
     parameters = {}
     if work.task == nodes.PUSHER_NODE:
-        parameters[tasks.OUTCOME] = what_became(run_summary.read_run_summary(store, runs))
+        parameters[tasks.OUTCOME] = model_outcome(run_summary.read_run_summary(store, runs))
     return outputs, parameters
 
 
-def what_became(result: run_summary.RunSummary) -> str:
-    """What became of a run's model, in the words that the pipeline spec compares with."""
+def model_outcome(result: run_summary.RunSummary) -> str:
+    """The outcome for a run's model, in the words that the pipeline spec compares with."""
     if not result.good_enough:
         return tasks.NOT_GOOD_ENOUGH
     return tasks.PUSHED if result.pushed_to else tasks.NOT_SERVED
 
 
 def _pointer(artifacts: list[ArtifactRecord]) -> Output:
-    """Names our artifact; Kubeflow's own one is but a note, for its launcher moves only what lies in its own store."""
+    """A reference to our artifact: Kubeflow's launcher only moves files in its own store."""
     if not artifacts:
         return Output({"made": "nothing"})
     newest = artifacts[-1]
@@ -150,11 +152,11 @@ def _pointer(artifacts: list[ArtifactRecord]) -> Output:
     return Output(shown, (json.dumps(shown, indent=2) + "\n").encode())
 
 
-def _quality(made: ArtifactRecord) -> dict[str, Output]:
-    summary = evaluation.read_summary(made)
+def _quality(artifact: ArtifactRecord) -> dict[str, Output]:
+    summary = evaluation.read_summary(artifact)
     metrics = {metric.name: metric.value for metric in summary.metrics if metric.value is not None}
     outputs = {tasks.METRICS: Output({**metrics, "rows": summary.rows, "good_enough": str(summary.blessed).lower()})}
-    insights = evaluation.read_insights(made)
+    insights = evaluation.read_insights(artifact)
     if insights and insights.confusion:
         confusion = insights.confusion
         matrix = {
@@ -165,46 +167,46 @@ def _quality(made: ArtifactRecord) -> dict[str, Output]:
     return outputs
 
 
-def write_outputs(given: ExecutorInput, outputs: Mapping[str, Output], parameters: Mapping[str, str]) -> None:
-    """Writes the artifacts' files and the ExecutorOutput; what Kubeflow does not expect is left out.
+def write_outputs(executor_input: ExecutorInput, outputs: Mapping[str, Output], parameters: Mapping[str, str]) -> None:
+    """Writes the artifacts' files and the ExecutorOutput, leaving out what Kubeflow does not expect.
 
     Raises:
         OSError: A file cannot be written.
     """
     artifacts = {}
-    for name, slot in given.slots.items():
+    for name, slot in executor_input.slots.items():
         output = outputs.get(name, Output())
         if output.content is not None and slot.path:
             slot.path.parent.mkdir(parents=True, exist_ok=True)
             slot.path.write_bytes(output.content)
         entry = {"name": name, "uri": slot.uri, "metadata": {**slot.metadata, **output.metadata}}
         artifacts[name] = {"artifacts": [entry]}
-    given.output_file.parent.mkdir(parents=True, exist_ok=True)
-    told = {"artifacts": artifacts, "parameterValues": dict(parameters)}
-    given.output_file.write_text(json.dumps(told), encoding="utf-8")
+    executor_input.output_file.parent.mkdir(parents=True, exist_ok=True)
+    executor_output = {"artifacts": artifacts, "parameterValues": dict(parameters)}
+    executor_input.output_file.write_text(json.dumps(executor_output), encoding="utf-8")
 
 
 ATTEMPT_VARIABLE = "KFP_RETRY_INDEX"
-"""0 at a task's first attempt; Kubeflow Pipelines sets it from 2.17 on."""
+"""0 in a task's first attempt; Kubeflow Pipelines sets it from version 2.17 on."""
 
 SIGNALLED = 128
 EXIT_KILLED = SIGNALLED + signal.SIGKILL
 EXIT_AGAIN = {75, 130, 143, EXIT_KILLED}
-"""Of `millrace node run`, where another attempt may succeed: the store was away, or the task was stopped or killed."""
+"""Exit codes of `millrace node run` after which another attempt may succeed: a store was down, or the task killed."""
 
 
 def run_task(executor_input: str, command: Sequence[str]) -> int:
-    """Runs the command, and tells Kubeflow of what was made.
+    """Runs the command, and reports its outputs to Kubeflow.
 
     Args:
-        executor_input: The text that Kubeflow's launcher gives.
-        command: What `tasks.words` made; the settings that were given to the run follow it.
+        executor_input: The text that Kubeflow's launcher passes.
+        command: The command as `tasks.command_words` made it; the run's settings are appended to it.
 
     Returns:
         The command's exit code.
 
     Raises:
-        SettingsError: One of these is not what Kubeflow's launcher gives.
+        SettingsError: One of these is not what Kubeflow's launcher passes.
     """
     given = ExecutorInput.parse(executor_input)
     work = _named(tasks.parse_command(command), given)
@@ -216,16 +218,16 @@ def run_task(executor_input: str, command: Sequence[str]) -> int:
     settings = _settings(given) if work.task != VERDICT_TASK else []
     code = _call([*tasks.command_words(work), *settings])
     if code == 0:
-        _tell(given, work, workplace)
+        _report_outputs(given, work, workplace)
     elif code not in EXIT_AGAIN:
-        # Kubeflow knows no exit codes, and would try again whatever they say.
+        # Kubeflow ignores exit codes and would retry whatever they are.
         given_up.parent.mkdir(parents=True, exist_ok=True)
         given_up.write_text(json.dumps({"exit_code": code}), encoding="utf-8")
     return code
 
 
 def _call(words: Sequence[str]) -> int:
-    """Runs a command to its end, which a signal to this process asks it for."""
+    """Runs a command to its end, forwarding signals to it."""
     process = warm.start(words, os.environ)
 
     def hand_on(number: int, _frame: FrameType | None) -> None:
@@ -236,18 +238,18 @@ def _call(words: Sequence[str]) -> int:
     before = {number: signal.signal(number, hand_on) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         code = process.wait()
-        # As a shell tells the signal that ended a command.
+        # As a shell reports the signal that ended a command.
         return code if code >= 0 else SIGNALLED - code
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _named(work: Work, given: ExecutorInput) -> Work:
-    """The work, in a run that has a name."""
+def _named(work: Work, executor_input: ExecutorInput) -> Work:
+    """The work with the run's name filled in."""
     if work.run:
         return work
-    job = str(given.parameters.get(tasks.JOB_PARAMETER, ""))
+    job = str(executor_input.parameters.get(tasks.JOB_PARAMETER, ""))
     if not job or "{{" in job:
         raise SettingsError(
             f"the run has no name: the pipeline's parameter {tasks.RUN_PARAMETER} is empty, and Kubeflow Pipelines "
@@ -258,34 +260,36 @@ def _named(work: Work, given: ExecutorInput) -> Work:
 
 
 def _given_up(path: Path) -> int | None:
-    """The exit code of an earlier attempt of this very task that cannot succeed when it is repeated."""
+    """The exit code of an earlier attempt of this task that failed for good; None if there is none."""
     if int(os.environ.get(ATTEMPT_VARIABLE) or 0) == 0 or not path.exists():
         return None
     return int(json.loads(path.read_text(encoding="utf-8"))["exit_code"])
 
 
-def _settings(given: ExecutorInput) -> list[str]:
-    """The words for the run's parameters."""
-    listed: Any = given.parameters.get(tasks.SET_PARAMETER, [])
+def _settings(executor_input: ExecutorInput) -> list[str]:
+    """The command-line words for the run's parameters."""
+    listed: Any = executor_input.parameters.get(tasks.SET_PARAMETER, [])
     if not isinstance(listed, list) or not all(isinstance(override, str) for override in listed):
         raise SettingsError(
             f"the pipeline's parameter {tasks.SET_PARAMETER} is {listed!r}, expected a list of texts KEY=VALUE.",
             'Write for example ["trainer.epochs=3"].',
         )
-    span = given.parameters.get(tasks.SPAN_PARAMETER, "")
+    span = executor_input.parameters.get(tasks.SPAN_PARAMETER, "")
     overrides = [*([f"data.span={span}"] if span else []), *listed]
     return [word for override in overrides for word in ("--set", override)]
 
 
-def _tell(given: ExecutorInput, work: Work, workplace: Workplace) -> None:
-    """Tells Kubeflow what was made; the work is done, and no fault in telling what nobody waits for undoes it."""
+def _report_outputs(executor_input: ExecutorInput, work: Work, workplace: Workplace) -> None:
+    """Reports the outputs to Kubeflow. The work is done, so an error fails the task only if outputs are awaited."""
     try:
         store = workplace.open_store()
         if store is None:
             raise MillraceError("the metadata store is empty.")
-        found, parameters = collect_outputs(store, work, workplace.run_folder(work.run).report_path, given.slots)
-        write_outputs(given, found, parameters)
+        outputs, parameters = collect_outputs(
+            store, work, workplace.run_folder(work.run).report_path, executor_input.slots
+        )
+        write_outputs(executor_input, outputs, parameters)
     except (MillraceError, ContentError, OSError) as error:
-        if given.awaited:
+        if executor_input.awaited:
             raise
         click.echo(f"Done, but Kubeflow's pages will not show what was made: {error}", err=True)

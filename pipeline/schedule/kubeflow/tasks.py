@@ -1,4 +1,4 @@
-"""The tasks of a recipe on Kubeflow Pipelines, as plain data: what runs, after what, with which outputs."""
+"""A recipe's tasks on Kubeflow Pipelines as plain data: what runs, after what, with what outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUN_PARAMETER = "run"
 SPAN_PARAMETER = "span"
 SET_PARAMETER = "set"
 JOB_PARAMETER = "job"
-"""Of each task: Kubeflow's id of the run, by which a run without a name is called."""
+"""A parameter of each task: Kubeflow's id of the run, from which a run without a name gets one."""
 
 OUTCOME = "outcome"
 """The output parameter of the Pusher's task that says what became of the model."""
@@ -27,7 +27,7 @@ OUTCOME = "outcome"
 PUSHED = "pushed"
 NOT_GOOD_ENOUGH = "not good enough"
 NOT_SERVED = "not served"
-"""A good model that a rollback has withdrawn, or the like."""
+"""A good model that is not served, for instance because a rollback has withdrawn it."""
 
 NODE_LABEL = "millrace/node"
 
@@ -42,25 +42,25 @@ KUBEFLOW_TYPES = {
     "TFLiteModel": "Model",
     "PushedModel": "Model",
 }
-"""By type of artifact, as which of Kubeflow's types it is shown; any other is an `Artifact`."""
+"""The Kubeflow type as which an artifact is shown, by its own type; any other is an `Artifact`."""
 
 SHOWN: Mapping[str, Mapping[str, str]] = {
     "Evaluator": {METRICS: "Metrics", CONFUSION: "ClassificationMetrics"},
     EXIT_TASK: {REPORT: "HTML"},
 }
-"""By task, what Kubeflow's pages draw besides."""
+"""By task, further outputs that Kubeflow's pages draw."""
 
 WRAPPER = ("millrace", "kubeflow", "task", "--executor-input", "{{$}}", "--")
-"""What each command begins with: it runs the rest, and tells Kubeflow of what was made."""
+"""The beginning of each command: it runs the rest and reports the outputs to Kubeflow."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a task works on.
+    """The work of a task.
 
     Attributes:
         recipe: The recipe's name.
-        task: A node, or one of the tasks that Kubeflow has besides.
+        task: A node, or one of the tasks that only Kubeflow has.
         run: The run's name in the metadata store.
         environment: An environment's name or file.
     """
@@ -76,12 +76,12 @@ class Task:
     """A task.
 
     Attributes:
-        name: A node, or one of the tasks that Kubeflow has besides.
-        command: What its container runs, with Kubeflow's placeholders.
-        upstream: The tasks that must have ended well before it starts.
+        name: A node, or one of the tasks that only Kubeflow has.
+        command: The container's command, with Kubeflow's placeholders.
+        upstream: The tasks that must have succeeded before it starts.
         artifacts: Its outputs in Kubeflow, with their types there.
         parameters: Its output parameters.
-        settings: Its resources and the like.
+        settings: Its resources and other settings.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """The name that it has in Kubeflow, such as `example-gen`."""
+        """Its name in Kubeflow, such as `example-gen`."""
         return task_key(self.name)
 
 
@@ -103,44 +103,44 @@ def task_key(name: str) -> str:
 
 
 def shown_artifacts(node: Node) -> dict[str, str]:
-    """The outputs of a node in the metadata store, and as which of Kubeflow's types they are shown."""
+    """The outputs of a node, with the Kubeflow types as which they are shown."""
     return {name: KUBEFLOW_TYPES.get(kind, "Artifact") for name, kind in node.outputs.items()}
 
 
 def every_task() -> tuple[str, ...]:
-    """The tasks that any recipe of the project may have, in the order of the data flow; recipes' own come late."""
+    """The tasks that any of the project's recipes may have, in data-flow order, with recipes' own nodes late."""
     return (*nodes.NODES, *sorted(own_nodes()), VERDICT_TASK, EXIT_TASK)
 
 
 def pod_labels(recipe_name: str, name: str) -> dict[str, str]:
-    """The labels of a task's pods, by which their logs are found."""
+    """The labels of a task's pods, by which its logs are found."""
     return {"millrace/recipe": recipe_name, NODE_LABEL: name}
 
 
 def recipe_tasks(recipe: Recipe, environment: Environment, environment_name: str) -> list[Task]:
-    """The tasks of a recipe in an order in which they can run; the last two run on condition, and in the end.
+    """The tasks of a recipe in an order in which they can run; last, the conditional task and the exit task.
 
     Raises:
-        SettingsError: The environment is none that pods can share, or gives the Trainer other pods than it needs.
+        SettingsError: Pods cannot share the environment, or it gives the Trainer other pods than it needs.
     """
     settings = check_environment(environment, environment_name)
     training.check_trainer(recipe.settings.trainer, settings)
     training.check_shared_files(recipe.settings.trainer, environment, settings)
     where = environment_in_image(environment_name)
-    made = [
+    node_tasks = [
         _task(recipe, name, where, settings, node.upstream, shown_artifacts(node))
         for name, node in nodes.table(recipe).items()
     ]
     verdict = _task(recipe, VERDICT_TASK, where, settings, (nodes.PUSHER_NODE,), {})
-    return [*made, verdict, _task(recipe, EXIT_TASK, where, settings, (), {})]
+    return [*node_tasks, verdict, _task(recipe, EXIT_TASK, where, settings, (), {})]
 
 
-def resource_requests(recipe: Recipe, made: Sequence[Task], settings: KubeflowSettings) -> list[Task]:
-    """The tasks, each with what it asks a machine for: also the pods that train for a task that only watches them."""
+def resource_requests(recipe: Recipe, recipe_tasks: Sequence[Task], settings: KubeflowSettings) -> list[Task]:
+    """The tasks with their resource requests, and the training pods that the Trainer's task only watches."""
     if not recipe.settings.trainer.in_several_processes:
-        return list(made)
-    [watching] = [task for task in made if task.name == training.NODE]
-    return [*made, replace(watching, settings=settings.task(training.NODE))]
+        return list(recipe_tasks)
+    [watching] = [task for task in recipe_tasks if task.name == training.NODE]
+    return [*recipe_tasks, replace(watching, settings=settings.task(training.NODE))]
 
 
 def _task(
@@ -170,21 +170,21 @@ NODE_VERB = ("millrace", "node", "run")
 
 def command_words(work: Work) -> tuple[str, ...]:
     """The command that does a task's work."""
-    what = VERBS.get(work.task)
-    begin = (*what, work.recipe) if what else (*NODE_VERB, work.recipe, work.task)
+    verb = VERBS.get(work.task)
+    begin = (*verb, work.recipe) if verb else (*NODE_VERB, work.recipe, work.task)
     return (*begin, "--run", work.run, "--env", work.environment)
 
 
 def default_run_name(recipe_name: str, job: str) -> str:
-    """The name of a run that was given none, such as those that a schedule starts."""
+    """The name of a run without one, such as a run that a schedule starts."""
     return f"{recipe_name}-{job}"
 
 
 def parse_command(command: Sequence[str]) -> Work:
-    """What a command that `words` made works on; the opposite of `words`.
+    """The work of a command; the inverse of `command_words`.
 
     Raises:
-        SettingsError: It is none of these.
+        SettingsError: It is not such a command.
     """
     begin, (run_option, run, environment_option, environment_name) = command[:-4], [*[""] * 4, *command][-4:]
     if (run_option, environment_option) == ("--run", "--env"):
@@ -198,7 +198,7 @@ def parse_command(command: Sequence[str]) -> Work:
 
 
 def check_environment(environment: Environment, environment_name: str) -> KubeflowSettings:
-    """Checks that an environment can be shared by pods on several machines.
+    """Checks that pods on several machines can share an environment.
 
     Returns:
         Its `kubeflow` section.
@@ -220,11 +220,11 @@ def check_environment(environment: Environment, environment_name: str) -> Kubefl
             "several machines cannot share safely; expected postgresql or mysql.",
             "Name a database under `metadata_store:`.",
         )
-    given = {variable for variable, _secret, _key in settings.secret_variables}
-    if server.password_env and server.password_env not in given:
+    variables = {variable for variable, _secret, _key in settings.secret_variables}
+    if server.password_env and server.password_env not in variables:
         raise SettingsError(
             f"the environment {environment_name} takes the store's password from {server.password_env}, which no "
-            f"secret under `kubeflow.secrets` sets; they set {', '.join(sorted(given)) or 'nothing'}.",
+            f"secret under `kubeflow.secrets` sets; they set {', '.join(sorted(variables)) or 'nothing'}.",
             f"Add a secret with `variables: {{{server.password_env}: <the secret's key>}}`.",
         )
     _check_volumes(environment, environment_name, settings)
@@ -233,7 +233,7 @@ def check_environment(environment: Environment, environment_name: str) -> Kubefl
 
 def _check_volumes(environment: Environment, environment_name: str, settings: KubeflowSettings) -> None:
     mounted = [Path(volume.path) for volume in settings.volumes]
-    # What lies in an object store needs no volume, and each pod's cache of it ends with the pod.
+    # An object store needs no volume, and each pod's cache of it ends with the pod.
     kept = () if environment.object_root else ("pipeline_root",)
     for name in (*kept, "serving_root", "log_root"):
         folder: Path = getattr(environment, name)
@@ -246,7 +246,7 @@ def _check_volumes(environment: Environment, environment_name: str, settings: Ku
 
 
 def environment_in_image(environment_name: str) -> str:
-    """How the tasks name an environment: the image holds this project, and no file of this machine besides.
+    """How the tasks name an environment: the image holds this project, and no other files of this machine.
 
     Raises:
         SettingsError: It is a file outside the project.
@@ -254,10 +254,10 @@ def environment_in_image(environment_name: str) -> str:
     path = Path(environment_name)
     if path.suffix not in {".yaml", ".yml"}:
         return environment_name
-    root, whole = project.root(), path.absolute().resolve()
-    if not whole.is_relative_to(root):
+    root, resolved = project.root(), path.absolute().resolve()
+    if not resolved.is_relative_to(root):
         raise SettingsError(
             f"{path} is not in the project, {root}, and so not in the image that the tasks run.",
             "Put it under environments/.",
         )
-    return str(whole.relative_to(root))
+    return str(resolved.relative_to(root))

@@ -1,6 +1,6 @@
-"""Training on several machines: what its pods get, which settings do not fit together, and its TFJob.
+"""Training on several machines: the pods' resources, checks of the settings, and the TFJob.
 
-Kubeflow's training operator makes the job's pods and gives each its TF_CONFIG.
+Kubeflow's training operator creates the job's pods and gives each its TF_CONFIG.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OF_THE_POD = ("cpu", "cpu_limit", "memory", "accelerator", "node_selector", "tol
 
 
 def trainer_task(trainer: TrainerSettings, settings: KubeflowSettings) -> TaskSettings:
-    """What the Trainer's own task gets: where other pods train, it only watches them and needs what any task does."""
+    """The settings of the Trainer's own task, which only watches, and needs little, if other pods train."""
     own = settings.task(NODE)
     if not trainer.in_several_processes:
         return own
@@ -33,7 +33,7 @@ def trainer_task(trainer: TrainerSettings, settings: KubeflowSettings) -> TaskSe
 
 
 def check_trainer(trainer: TrainerSettings, settings: KubeflowSettings) -> None:
-    """Checks that the Trainer's settings can be met by the pods that the environment gives it.
+    """Checks that the pods that the environment gives the Trainer can meet its settings.
 
     Raises:
         SettingsError: They cannot.
@@ -57,7 +57,7 @@ def check_trainer(trainer: TrainerSettings, settings: KubeflowSettings) -> None:
 
 
 def check_shared_files(trainer: TrainerSettings, environment: Environment, settings: KubeflowSettings) -> None:
-    """Checks that the pods of a training in several can see what it learns from.
+    """Checks that all pods of distributed training can read the training data.
 
     Raises:
         SettingsError: They cannot.
@@ -95,7 +95,7 @@ def _check_devices(trainer: TrainerSettings, accelerator: AcceleratorSettings | 
 
 
 def _replicas(trainer: TrainerSettings, gpus: int) -> int:
-    """Into how many parts each batch is cut, as far as the settings say it."""
+    """Into how many parts each batch is split, as far as the settings determine it."""
     if trainer.strategy in ("parameter_server", "one_device", "tpu"):
         return 1
     return trainer.replicas or trainer.workers * max(gpus, 1)
@@ -106,18 +106,18 @@ VERSION = "v1"
 KIND = "TFJob"
 PLURAL = "tfjobs"
 CONTAINER = "tensorflow"
-"""The operator gives TF_CONFIG to the container of this name."""
+"""The operator gives TF_CONFIG to the container with this name."""
 
 GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
 LEGACY_KERAS_VARIABLE = "TF_USE_LEGACY_KERAS"
 KINDS = {"chief": "Chief", "worker": "Worker", "ps": "PS"}
 SECONDS_KEPT = 600
-"""How long an ended job stays where the task that would have deleted it is gone."""
+"""How long a finished job stays if the task that would have deleted it is gone."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The pod that the job is for: when it is deleted, so is the job.
+    """The pod that owns the job: when it is deleted, so is the job.
 
     Attributes:
         name: Its name.
@@ -129,9 +129,10 @@ class Owner:
 
 
 def job_name(recipe_name: str, run_id: str) -> str:
-    """The job's name: the same for each attempt of a run, so that two never train at once.
+    """The job's name, the same for each attempt of a run, so that two never train at the same time.
 
-    The operator makes services named `<name>-worker-0` and the like, which must be DNS labels of at most 63 letters.
+    The operator creates services with names such as `<name>-worker-0`, which must be DNS labels of at most 63
+    characters.
     """
     digest = hashlib.sha256(f"{recipe_name}/{run_id}".encode()).hexdigest()[:10]
     plain = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in recipe_name.lower())
@@ -141,14 +142,14 @@ def job_name(recipe_name: str, run_id: str) -> str:
 def job_manifest(
     recipe_name: str, run_id: str, settings: KubeflowSettings, launch: Launch, owner: Owner | None
 ) -> dict[str, Any]:
-    """The TFJob as Kubernetes' API takes it.
+    """The manifest of the TFJob.
 
     Args:
-        recipe_name: What is trained.
-        run_id: In which run.
-        settings: The cluster; the pods get what it has for the Trainer.
+        recipe_name: The recipe that is trained.
+        run_id: The run's id.
+        settings: The cluster; the pods get its settings for the Trainer.
         launch: The processes.
-        owner: Whose it is, where that is known.
+        owner: The job's owner, if known.
     """
     metadata: dict[str, Any] = {
         "name": job_name(recipe_name, run_id),
@@ -161,14 +162,14 @@ def job_manifest(
     pods = {
         KINDS[kind]: {
             "replicas": number,
-            # The Trainer's task is what tries again, from the last whole epoch.
+            # The Trainer's task does the retrying, from the last complete epoch.
             "restartPolicy": "Never",
             "template": _pod(kind, recipe_name, settings, launch),
         }
         for kind, number in launch.numbers.items()
     }
     policy = {
-        # Those that failed stay, for their last lines.
+        # Failed pods stay, so that their last log lines can be read.
         "cleanPodPolicy": "Running",
         "activeDeadlineSeconds": settings.task(NODE).time_limit_seconds,
         "ttlSecondsAfterFinished": SECONDS_KEPT,
@@ -193,7 +194,7 @@ def _pod(kind: str, recipe_name: str, settings: KubeflowSettings, launch: Launch
         spec["nodeSelector"] = dict(task.node_selector)
     if task.tolerations:
         spec["tolerations"] = [toleration.manifest() for toleration in task.tolerations]
-    # A service mesh's sidecar would cut TensorFlow's gRPC between the pods, and never end.
+    # A service mesh's sidecar would block TensorFlow's gRPC between the pods, and never end.
     annotations = {"sidecar.istio.io/inject": "false"}
     return {"metadata": {"annotations": annotations, "labels": {"millrace/recipe": recipe_name}}, "spec": spec}
 
@@ -205,7 +206,7 @@ def _container(kind: str, settings: KubeflowSettings, task: TaskSettings, launch
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
         "command": launch.command,
-        # `python -m` finds the recipes here.
+        # `python -m` finds the recipes from here.
         "workingDir": str(project.root()),
         "env": _variables(kind, settings, launch, computes),
         "resources": _resources(task, with_accelerator=computes),

@@ -1,4 +1,4 @@
-"""What a training asks of Kubernetes' API: its TFJob, the pods, their logs; again and again while the API is away."""
+"""The requests of a training job to Kubernetes' API, for its TFJob, pods and logs; retried while the API is down."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pipeline.plan.kubeflow_settings import KubeflowSettings
 from pipeline.schedule.kubeflow import cluster
 from pipeline.schedule.kubeflow.training import CONTAINER, GROUP, PLURAL, VERSION
 
-SECONDS_BETWEEN_LOOKS = 5.0
+POLL_SECONDS = 5.0
 PATIENCE_SECONDS = 120.0
-"""How long the API may be away."""
+"""How long the API may be down."""
 
 LAST_PATIENCE_SECONDS = 10.0
-"""The same when the job is deleted: a task that was told to end has half a minute."""
+"""The same while the job is being deleted: a task that was told to stop has half a minute."""
 
 PASSING = {408, 429}
-"""Refusals that pass, besides those from 500 on."""
+"""HTTP statuses of refusals that pass, besides those from 500 on."""
 
 JOB_LABEL = "training.kubeflow.org/job-name"
 KIND_LABEL = "training.kubeflow.org/replica-type"
@@ -33,10 +33,10 @@ INDEX_LABEL = "training.kubeflow.org/replica-index"
 
 
 DISRUPTED = "DisruptionTarget"
-"""The condition of a pod that the cluster takes away: preempted, evicted, its machine gone; from Kubernetes 1.26 on."""
+"""The condition, since Kubernetes 1.26, of a pod that the cluster removes: preempted, evicted, or its machine gone."""
 
 TAKEN_AWAY = {"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"}
-"""The same in a pod's own `reason`, as older ones have it."""
+"""The same as a pod's `reason`, which older versions set."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Pod:
     Attributes:
         name: Its name.
         role: Its process, such as `worker-0`.
-        phase: Kubernetes' word for how far it is.
-        reason: Why it waits, or how it ended; empty where there is nothing to say.
-        exit_code: Its process's; None where it has none.
+        phase: Kubernetes' phase, such as `Running`.
+        reason: Why it waits, or how it ended; may be empty.
+        exit_code: Its process's exit code; None if it has none.
         ended: When it ended.
-        deleted: Whether it is being deleted, as those are that still run when another one has failed.
-        taken_away: Whether the cluster took it away, for its own reasons.
+        deleted: Whether it is being deleted, as running pods are when another has failed.
+        taken_away: Whether the cluster removed it, for reasons of its own.
     """
 
     name: str
@@ -65,12 +65,12 @@ class Pod:
 
     @classmethod
     def from_api(cls, pod: Any) -> Pod:
-        """The pod as Kubernetes' client gives it."""
+        """Converts a pod from Kubernetes' client."""
         labels = pod.metadata.labels
         states = [status.state for status in pod.status.container_statuses or () if status.name == CONTAINER]
         ended = states[0].terminated if states else None
         waits = states[0].waiting if states else None
-        disrupted = {one.type for one in pod.status.conditions or () if one.status == "True"} & {DISRUPTED}
+        conditions = {condition.type for condition in pod.status.conditions or () if condition.status == "True"}
         return cls(
             name=pod.metadata.name,
             role=f"{labels[KIND_LABEL]}-{labels[INDEX_LABEL]}",
@@ -79,7 +79,7 @@ class Pod:
             exit_code=ended.exit_code if ended else None,
             ended=ended.finished_at if ended else None,
             deleted=pod.metadata.deletion_timestamp is not None,
-            taken_away=bool(disrupted) or pod.status.reason in TAKEN_AWAY,
+            taken_away=DISRUPTED in conditions or pod.status.reason in TAKEN_AWAY,
         )
 
     @property
@@ -89,14 +89,14 @@ class Pod:
 
     @property
     def state(self) -> str:
-        """How far it is, in words, as kubectl shows it."""
+        """Its state in words, as kubectl shows it."""
         if self.deleted:
             return "Terminating"
         return f"{self.phase} ({self.reason})" if self.reason else self.phase
 
 
 class TrainingApi:
-    """Speaks of one TFJob.
+    """A client for one TFJob.
 
     Args:
         name: Its name.
@@ -112,11 +112,11 @@ class TrainingApi:
         self._name = name
 
     def create(self, manifest: Mapping[str, Any]) -> None:
-        """Makes the job; one of its name is what a killed attempt left, and goes first.
+        """Creates the job, after deleting one with the same name, which a killed attempt left.
 
         Raises:
-            SettingsError: The cluster knows no TFJobs, or we may not make one.
-            ClusterError: The API stayed away, or refuses the job.
+            SettingsError: The cluster has no TFJobs, or we may not create one.
+            ClusterError: The API stayed down, or refuses the job.
         """
 
         def delete_the_other(_state: tenacity.RetryCallState) -> None:
@@ -139,11 +139,11 @@ class TrainingApi:
             raise ClusterError(f"Kubernetes refused the TFJob {self._name}: {describe_error(error)}.") from error
 
     def conditions(self) -> dict[str, str] | None:
-        """The conditions that the job is in, with their messages; None where the job is gone.
+        """The conditions that hold for the job, with their messages; None if the job is gone.
 
         Raises:
-            SettingsError: We may not look.
-            ClusterError: The API stayed away, or refuses.
+            SettingsError: We have no permission.
+            ClusterError: The API stayed down, or refuses.
         """
         try:
             job = self._patiently("get the TFJob", self._jobs.get_namespaced_custom_object, *self._kind, self._name)
@@ -154,14 +154,14 @@ class TrainingApi:
                 f"Kubernetes refused to show the TFJob {self._name}: {describe_error(error)}."
             ) from error
         conditions = job.get("status", {}).get("conditions") or []
-        return {one["type"]: one.get("message", "") for one in conditions if one["status"] == "True"}
+        return {entry["type"]: entry.get("message", "") for entry in conditions if entry["status"] == "True"}
 
     def pods(self) -> list[Pod]:
         """The job's pods.
 
         Raises:
-            SettingsError: We may not look.
-            ClusterError: The API stayed away, or refuses.
+            SettingsError: We have no permission.
+            ClusterError: The API stayed down, or refuses.
         """
         wanted = f"{JOB_LABEL}={self._name}"
         ask = self._core.list_namespaced_pod
@@ -174,16 +174,16 @@ class TrainingApi:
         return [Pod.from_api(pod) for pod in listed.items]
 
     def log(self, pod: Pod, **keywords: int) -> str:
-        """What a pod printed, or why that cannot be read: a training does not fail for that.
+        """A pod's log, or why it cannot be read, which does not fail the training.
 
         Args:
             pod: The pod.
-            **keywords: Of `CoreV1Api.read_namespaced_pod_log`, such as `tail_lines`.
+            **keywords: Arguments of `CoreV1Api.read_namespaced_pod_log`, such as `tail_lines`.
         """
-        given: dict[str, Any] = {"container": CONTAINER, **keywords}
+        arguments: dict[str, Any] = {"container": CONTAINER, **keywords}
         ask = self._core.read_namespaced_pod_log
         try:
-            return str(self._patiently("read a pod's log", ask, pod.name, self._settings.namespace, **given))
+            return str(self._patiently("read a pod's log", ask, pod.name, self._settings.namespace, **arguments))
         except (ApiException, MillraceError) as error:
             return f"Its log cannot be read: {describe_error(error)}.\n"
 
@@ -191,25 +191,25 @@ class TrainingApi:
         """Deletes the job with its pods.
 
         Returns:
-            Why it could not be, where it could not; the job's own time limits do it then.
+            Why it could not be deleted, or None; if it could not, the job's own time limits do it later.
         """
         ask = self._jobs.delete_namespaced_custom_object
-        given: dict[str, Any] = {"patience": LAST_PATIENCE_SECONDS, "propagation_policy": "Foreground"}
+        arguments: dict[str, Any] = {"patience": LAST_PATIENCE_SECONDS, "propagation_policy": "Foreground"}
         try:
-            self._patiently("delete the TFJob", ask, *self._kind, self._name, **given)
+            self._patiently("delete the TFJob", ask, *self._kind, self._name, **arguments)
         except (ApiException, MillraceError) as error:
             if getattr(error, "status", None) != cluster.NOT_FOUND:
                 return describe_error(error)
         return None
 
     def _patiently(
-        self, what: str, ask: Callable[..., Any], *given: Any, patience: float | None = None, **named: Any
+        self, what: str, ask: Callable[..., Any], *positional: Any, patience: float | None = None, **named: Any
     ) -> Any:
-        """Asks the API, again and again while it is away.
+        """Calls the API, retrying while it is down.
 
         Raises:
-            SettingsError: We may not ask this.
-            ClusterError: It stayed away.
+            SettingsError: We have no permission.
+            ClusterError: It stayed down.
             ApiException: It refuses for another reason.
         """
         retrying = tenacity.Retrying(
@@ -217,7 +217,7 @@ class TrainingApi:
             **_pacing(PATIENCE_SECONDS if patience is None else patience),
         )
         try:
-            return retrying(ask, *given, _request_timeout=cluster.TIMEOUT_SECONDS, **named)
+            return retrying(ask, *positional, _request_timeout=cluster.TIMEOUT_SECONDS, **named)
         except (ApiException, urllib3.exceptions.HTTPError) as error:
             if _may_pass(error):
                 raise ClusterError(
@@ -233,20 +233,20 @@ class TrainingApi:
 
 
 def _pacing(patience: float) -> dict[str, Any]:
-    """How often, and how long, something is tried."""
-    wait, stop = tenacity.wait_fixed(SECONDS_BETWEEN_LOOKS), tenacity.stop_after_delay(patience)
+    """tenacity's settings for how often, and for how long, a call is retried."""
+    wait, stop = tenacity.wait_fixed(POLL_SECONDS), tenacity.stop_after_delay(patience)
     return {"wait": wait, "stop": stop, "reraise": True}
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether an error says that the API is away, and not that it refuses."""
+    """Whether an error means that the API is down, not that it refuses."""
     if isinstance(error, ApiException):
         return error.status in PASSING or error.status >= 500
     return isinstance(error, urllib3.exceptions.HTTPError)
 
 
 def describe_error(error: Exception) -> str:
-    """What an error says, in few words."""
+    """An error in a few words."""
     if isinstance(error, ApiException):
         return f"{error.status} {error.reason}"
     return error.what if isinstance(error, MillraceError) else str(error)

@@ -1,4 +1,4 @@
-"""Has Kubernetes train: makes a TFJob, watches its pods, and deletes it however the training ends."""
+"""Trains on Kubernetes: creates a TFJob, watches its pods, and deletes it however the training ends."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pipeline.schedule.kubeflow.training_api import Pod, TrainingApi
 
 POD_NAME_VARIABLE = "KFP_POD_NAME"
 POD_UID_VARIABLE = "KFP_POD_UID"
-"""Kubeflow Pipelines gives both to each task, by Kubernetes' downward API."""
+"""Kubeflow Pipelines sets both in each task, through Kubernetes' downward API."""
 
 
 class TrainingJob:
     """Trains in a TFJob; a `components.trainer.processes.Launcher`.
 
     Args:
-        recipe_name: What is trained.
-        run_id: In which run.
-        settings: The cluster, and what the pods get.
-        core: A `kubernetes.client.CoreV1Api`; made from the pod that we are in, or the kubeconfig, where none is given.
+        recipe_name: The recipe to train.
+        run_id: The run's id.
+        settings: The cluster, and the pods' settings.
+        core: A `kubernetes.client.CoreV1Api`; by default made from the pod or the kubeconfig.
     """
 
     def __init__(self, recipe_name: str, run_id: str, settings: KubeflowSettings, core: Any | None = None) -> None:
@@ -41,35 +41,35 @@ class TrainingJob:
 
         Raises:
             TrainingError: A pod failed, or the job did.
-            MillraceError: What a pod's process raised.
-            SettingsError: The cluster knows no TFJobs, or we may not make one.
-            ClusterError: Kubernetes' API stayed away, or the cluster took a pod away.
+            MillraceError: The error that a pod's process raised.
+            SettingsError: The cluster has no TFJobs, or we may not create one.
+            ClusterError: Kubernetes' API stayed down, or the cluster removed a pod.
         """
         api = TrainingApi(self._name, self._settings, self._core or cluster.connect())
         manifest = training.job_manifest(self._recipe_name, self._run_id, self._settings, launch, _owner())
         try:
             api.create(manifest)
-            _tell(f"TFJob {self._name} in the namespace {self._settings.namespace}: {', '.join(launch.names)}")
+            _log(f"TFJob {self._name} in the namespace {self._settings.namespace}: {', '.join(launch.names)}")
             self._watch(api, launch)
         finally:
             if why := api.delete():
-                _tell(f"The TFJob {self._name} could not be deleted: {why}.")
+                _log(f"The TFJob {self._name} could not be deleted: {why}.")
 
     def _watch(self, api: TrainingApi, launch: Launch) -> None:
         shown: dict[str, str] = {}
         while True:
-            # In this order, for a job has failed when a pod has: what is seen later must not be older.
+            # In this order: a failed pod makes the job fail, so the pods must not be read before the job's conditions.
             conditions = api.conditions()
             pods = api.pods()
-            _tell_changes(pods, shown)
+            _log_changes(pods, shown)
             if conditions is None:
                 raise TrainingError(f"somebody deleted the TFJob {self._name} while it trained.", "Run again.")
             if "Succeeded" in conditions:
                 _show_chief(api, launch, pods)
                 return
             if failed := {pod.role: pod for pod in pods if pod.failed}:
-                # Those that fail because another one did follow it at once.
-                time.sleep(training_api.SECONDS_BETWEEN_LOOKS)
+                # Pods that fail because another did follow at once.
+                time.sleep(training_api.POLL_SECONDS)
                 failed |= {pod.role: pod for pod in api.pods() if pod.failed}
                 _show_chief(api, launch, pods)
                 raise _error(api, launch, list(failed.values()))
@@ -79,11 +79,11 @@ class TrainingJob:
                     f"the TFJob {self._name} failed: {conditions['Failed']} Its pods: {states}.",
                     "Mend the cause, and run again: what was trained is kept.",
                 )
-            time.sleep(training_api.SECONDS_BETWEEN_LOOKS)
+            time.sleep(training_api.POLL_SECONDS)
 
 
 def _error(api: TrainingApi, launch: Launch, failed: Sequence[Pod]) -> MillraceError:
-    """The error of the pod that is likely to be the cause of the others' failures."""
+    """The error of the pod that most likely caused the others' failures."""
     if lost := [pod for pod in failed if pod.taken_away]:
         names = ", ".join(f"{pod.name} ({pod.reason})" for pod in lost)
         return ClusterError(
@@ -92,14 +92,14 @@ def _error(api: TrainingApi, launch: Launch, failed: Sequence[Pod]) -> MillraceE
     failures = {pod.role: processes.read_failure(launch.failure_path(pod.role)) for pod in failed}
     ends = {pod.role: pod.ended.timestamp() if pod.ended else float("inf") for pod in failed}
     cause = min(failed, key=lambda pod: (processes.rank_failure(failures[pod.role]), ends[pod.role]))
-    how = "failed" if cause.exit_code is None else f"ended with exit code {cause.exit_code}"
+    end = "failed" if cause.exit_code is None else f"ended with exit code {cause.exit_code}"
     why = f" ({cause.reason})" if cause.reason and cause.reason != "Error" else ""
-    ending = f"the pod {cause.name} of the training {how}{why}"
+    ending = f"the pod {cause.name} of the training {end}{why}"
     lines = processes.last_lines(api.log(cause, tail_lines=processes.LAST_LINES))
-    known = processes.known_error(failures[cause.role])
-    if known:
-        _tell(f"{ending}; its last lines:\n{lines}")
-        return type(known)(f"{known.what}\n({ending})", known.fix)
+    error = processes.known_error(failures[cause.role])
+    if error:
+        _log(f"{ending}; its last lines:\n{lines}")
+        return type(error)(f"{error.what}\n({ending})", error.fix)
     return TrainingError(
         f"{ending}; its last lines:\n{lines}",
         "Mend the cause, or give the Trainer more memory if that was it, and run again: what was trained is kept.",
@@ -111,20 +111,20 @@ def _owner() -> Owner | None:
     return Owner(name, uid) if name and uid else None
 
 
-def _tell_changes(pods: Sequence[Pod], shown: dict[str, str]) -> None:
+def _log_changes(pods: Sequence[Pod], shown: dict[str, str]) -> None:
     for pod in pods:
         if shown.get(pod.role) != pod.state:
             shown[pod.role] = pod.state
-            _tell(f"{pod.role} {pod.state}")
+            _log(f"{pod.role} {pod.state}")
 
 
 def _show_chief(api: TrainingApi, launch: Launch, pods: Sequence[Pod]) -> None:
     for pod in pods:
         if pod.role == launch.names[0]:
-            _tell(api.log(pod))
+            _log(api.log(pod))
 
 
-def _tell(text: str) -> None:
-    """Writes to the node's log."""
+def _log(text: str) -> None:
+    """Writes a line to the node's log."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""A run on Kubeflow as it goes on: the same table that a local run draws."""
+"""Shows a run on Kubeflow while it is going on, in the same table as a local run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pipeline.run import progress
 from pipeline.schedule.kubeflow import tasks
 from pipeline.schedule.kubeflow.client import Client
 
-SECONDS_BETWEEN_LOOKS = 5.0
+POLL_SECONDS = 5.0
 PATIENCE = 12
-"""So many looks in a row may fail: the API may be away for a minute without ending anything."""
+"""How many requests in a row may fail: the API may be down for a minute without any harm."""
 
 ENDED = {"SUCCEEDED", "FAILED", "CANCELED", "SKIPPED"}
 WORDS = {
@@ -39,13 +39,13 @@ STYLES = {**progress.STYLES, "skipped": "dim"}
 
 @dataclass(frozen=True)
 class TaskState:
-    """How far a task is.
+    """The state of a task.
 
     Attributes:
         name: The task.
-        state: In the words of a local run.
+        state: The state in the words of a local run.
         seconds: How long it has taken, or None while it waits.
-        error: What Kubeflow says of its failure.
+        error: Kubeflow's message, if it failed.
     """
 
     name: str
@@ -67,45 +67,45 @@ def _state(name: str, detail: Any | None) -> TaskState:
         return TaskState(name, "waiting", None)
     state = WORDS.get(detail.state or "", "waiting")
     began, ended = detail.start_time or detail.create_time, detail.end_time
-    # What has not ended yet ends in 1970.
+    # The API's end time is in 1970 for a task that has not ended.
     over = ended if ended and ended.year > 1970 else datetime.now(timezone.utc)
     seconds = (over - began).total_seconds() if began and state != "waiting" else None
     return TaskState(name, state, seconds, detail.error.message if detail.error else None)
 
 
 def not_good_enough(run: Any) -> bool:
-    """Whether a run ended well and pushed nothing, for the model was not good enough."""
+    """Whether a run succeeded but pushed nothing because the model was not good enough."""
     (verdict,) = task_states(run, [VERDICT_TASK])
     return verdict.state in ("done", "running", "failed")
 
 
 def shown_names(names: Sequence[str], run: Any) -> list[str]:
-    """The tasks that a table lists: what ran only on condition has no line where the condition was not met.
+    """The tasks that a table lists, without a conditional task that did not run.
 
-    Nor has a node that only other recipes have.
+    Nodes that only other recipes have are left out, too.
     """
-    there = {detail.display_name for detail in (run.run_details.task_details if run.run_details else None) or ()}
-    shown = [name for name in names if name in TASKS or tasks.task_key(name) in there]
+    in_run = {detail.display_name for detail in (run.run_details.task_details if run.run_details else None) or ()}
+    shown = [name for name in names if name in TASKS or tasks.task_key(name) in in_run]
     return [name for name in shown if name != VERDICT_TASK or not_good_enough(run)]
 
 
 def task_table(now: Sequence[TaskState]) -> Table:
-    """The tasks of a run."""
-    made = Table(box=None, padding=(0, 2, 0, 0))
+    """A table of a run's tasks."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("Task", "State", "Time"):
-        made.add_column(heading, justify="right" if heading == "Time" else "left", header_style="dim")
-    made.add_column("", overflow="fold")
+        table.add_column(heading, justify="right" if heading == "Time" else "left", header_style="dim")
+    table.add_column("", overflow="fold")
     for task in now:
         lasted = "" if task.seconds is None else f"{task.seconds:.0f} s"
-        made.add_row(task.name, Text(task.state, style=STYLES[task.state]), lasted, task.error or "")
-    return made
+        table.add_row(task.name, Text(task.state, style=STYLES[task.state]), lasted, task.error or "")
+    return table
 
 
 class View:
-    """Shows tasks while they go on: a table in a terminal, a line for each change elsewhere.
+    """Shows tasks while a run is going on: a table in a terminal, a line for each change elsewhere.
 
     Args:
-        console: Where.
+        console: Where to show them.
         title: What is being run.
     """
 
@@ -125,7 +125,7 @@ class View:
             self._live.stop()
 
     def show(self, now: Sequence[TaskState]) -> None:
-        """Shows the tasks as they are now."""
+        """Shows the current state of the tasks."""
         if self._live:
             self._live.update(Group(Text(self._title, style="bold"), task_table(now)), refresh=True)
             return
@@ -144,12 +144,12 @@ def wait_for_end(client: Client, run_id: str, names: Sequence[str], view: View) 
         The run at its end.
 
     Raises:
-        ClusterError: The API stayed away.
+        ClusterError: The API stayed down.
     """
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(ClusterError),
         stop=tenacity.stop_after_attempt(PATIENCE),
-        wait=tenacity.wait_fixed(SECONDS_BETWEEN_LOOKS),
+        wait=tenacity.wait_fixed(POLL_SECONDS),
         reraise=True,
     )
     with view:
@@ -158,4 +158,4 @@ def wait_for_end(client: Client, run_id: str, names: Sequence[str], view: View) 
             view.show(task_states(run, shown_names(names, run)))
             if run.state in ENDED:
                 return run
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_SECONDS)

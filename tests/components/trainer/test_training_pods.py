@@ -44,7 +44,7 @@ def new_job(tiny: Tiny, folder: Path) -> Job:
 @pytest.fixture
 def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrainingJob]:
     """A launcher whose cluster is the stand-in."""
-    monkeypatch.setattr(training_api, "SECONDS_BETWEEN_LOOKS", 0.2)
+    monkeypatch.setattr(training_api, "POLL_SECONDS", 0.2)
     settings = environment.load("kubeflow").kubeflow
     assert settings is not None
     standin = KubernetesStandin(tmp_path).start()

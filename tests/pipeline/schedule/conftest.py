@@ -25,28 +25,28 @@ Specs = dict[Hashable, str]
 
 @pytest.fixture(scope="session")
 def specs() -> Specs:
-    """The specs that were compiled so far."""
+    """The specs compiled so far."""
     return {}
 
 
 @pytest.fixture
 def compiles_anew() -> None:
-    """For tests of the compiling itself: nothing is taken from `specs`."""
+    """For tests of compiling itself: nothing is taken from `specs`."""
 
 
 @pytest.fixture(autouse=True)
 def compiled_once(request: pytest.FixtureRequest, specs: Specs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same spec is compiled once for all tests that only use it: the SDK takes its time."""
+    """Compiles each spec only once for all tests that merely use it, because the SDK is slow."""
     if "compiles_anew" in request.fixturenames:
         return
     compile_spec = spec.compile_spec
 
     def text(recipe: Recipe, environment: Environment, environment_name: str, overrides: Sequence[str]) -> str:
-        # These checks are made each time, and what the spec is compiled from is the key; the host is not in it.
-        made = tasks.recipe_tasks(recipe, environment, environment_name)
+        # These checks run each time; the key is everything that the spec is compiled from, which the host is not.
+        recipe_tasks = tasks.recipe_tasks(recipe, environment, environment_name)
         settings = tasks.check_environment(environment, environment_name)
         without_host = settings.model_dump_json(exclude={"host"})
-        key = (recipe.name, recipe.settings.model_dump_json(), repr(made), without_host, tuple(overrides))
+        key = (recipe.name, recipe.settings.model_dump_json(), repr(recipe_tasks), without_host, tuple(overrides))
         if key not in specs:
             specs[key] = compile_spec(recipe, environment, environment_name, overrides)
             assert settings.host not in specs[key]
@@ -57,11 +57,11 @@ def compiled_once(request: pytest.FixtureRequest, specs: Specs, monkeypatch: pyt
 
 @pytest.fixture
 def standin() -> Iterator[Standin]:
-    """Kubeflow Pipelines' API; every request and answer must be as the published document has it."""
-    made = Standin().start()
-    yield made
-    made.stop()
-    assert made.faults == []
+    """Kubeflow Pipelines' API; every request and response must conform to the published document."""
+    server = Standin().start()
+    yield server
+    server.stop()
+    assert server.faults == []
 
 
 @pytest.fixture
@@ -81,13 +81,13 @@ def millrace(project: Path, standin: Standin, no_kubernetes: None, monkeypatch: 
     (project / "environments" / "kubeflow.yaml").write_text(text.replace("http://localhost:8080", standin.url))
     monkeypatch.chdir(project)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0)
     return lambda *words: CliRunner().invoke(cli.main, ["kubeflow", *words], prog_name="millrace")
 
 
 @pytest.fixture
 def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a `millrace` on the PATH writes the words that it was called with; it ends with the exit code CODE."""
+    """Where a `millrace` on the PATH writes the words that it was called with; it exits with code CODE."""
     program, log = tmp_path / "bin" / "millrace", tmp_path / "called"
     program.parent.mkdir()
     program.write_text(MILLRACE)
@@ -112,7 +112,7 @@ def run_task(tmp_path: Path, called: Path, environment_file: str) -> RunTask:
 
     def run(name: str, **parameters: Any) -> Result:
         words = tasks.command_words(tasks.Work("small", name, "one", environment_file))
-        given = executor_input(tmp_path, name, **parameters)
-        return CliRunner().invoke(cli.main, ["kubeflow", "task", "--executor-input", given, "--", *words])
+        text = executor_input(tmp_path, name, **parameters)
+        return CliRunner().invoke(cli.main, ["kubeflow", "task", "--executor-input", text, "--", *words])
 
     return run

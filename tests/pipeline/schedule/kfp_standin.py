@@ -1,4 +1,4 @@
-"""A stand-in of Kubeflow Pipelines' v2beta1 API on loopback; it accepts only what the published document allows."""
+"""A stand-in for Kubeflow Pipelines' v2beta1 API on loopback; it accepts only what the published document allows."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Standin:
 
     Attributes:
         url: Where it listens.
-        faults: What was wrong with the requests, or with its own answers.
+        faults: What was wrong with the requests, or with its own responses.
         requests: `(method, path, query, body)` of each request.
-        refusals: Answers that the next requests get instead: `(status, message)`.
-        multi_user: What its healthz says.
-        page_size: The most that it puts on a page.
-        tasks: States by task of runs that are asked for; a list is used up one look at a time.
-        states: The states of runs, one look at a time; the last one stays.
+        refusals: Responses that the next requests get instead: `(status, message)`.
+        multi_user: What its health check says.
+        page_size: How many items it puts on a page at most.
+        tasks: States by task of runs that are requested; a list is used up one request at a time.
+        states: The states of runs, one per request; the last one stays.
     """
 
     def __init__(self) -> None:
@@ -96,34 +96,34 @@ class Standin:
         if faults:
             self.faults += faults
             return web.json_response({"message": "; ".join(faults)}, status=400)
-        answer = self._made(request.method, request.path.removeprefix("/apis/v2beta1/"), query, body, form)
-        if answer is None:
+        response = self._respond(request.method, request.path.removeprefix("/apis/v2beta1/"), query, body, form)
+        if response is None:
             return web.json_response({"message": f"{request.path} not found"}, status=404)
-        self.faults += published_api.faults_of_answer(request.method, request.path, answer)
-        return web.json_response(answer)
+        self.faults += published_api.faults_of_response(request.method, request.path, response)
+        return web.json_response(response)
 
-    def _made(self, method: str, path: str, query: dict[str, str], body: Any, form: dict[str, str]) -> Any:
+    def _respond(self, method: str, path: str, query: dict[str, str], body: Any, form: dict[str, str]) -> Any:
         kind, *parts = path.replace(":", "/").split("/")
         if kind == "healthz":
             return {"multi_user": self.multi_user}
         if kind == "pipelines" and parts:
             return self._version(method, query, form)
         if method == "GET" and not parts:
-            kept = getattr(self, LISTS[kind])
-            return self._page(FIELDS.get(kind, kind), kept[::-1] if kind == "runs" else kept, query)
+            items = getattr(self, LISTS[kind])
+            return self._page(FIELDS.get(kind, kind), items[::-1] if kind == "runs" else items, query)
         if method == "GET":
-            return self._looked_at(parts[0])
+            return self._run(parts[0])
         if method == "POST" and not parts:
             return self._new(kind, body)
-        return self._told(kind, parts[0], "DELETE" if method == "DELETE" else parts[1])
+        return self._act(kind, parts[0], "DELETE" if method == "DELETE" else parts[1])
 
     def _version(self, method: str, query: dict[str, str], form: dict[str, str]) -> Any:
         if method == "GET":
             return self._page("pipeline_versions", self.versions, query)
         self.uploads.append(form["uploadfile"])
         name = query["name"]
-        made = {"pipeline_id": query["pipelineid"], "pipeline_version_id": f"version-{name}", "display_name": name}
-        return self._keep(self.versions, made)
+        version = {"pipeline_id": query["pipelineid"], "pipeline_version_id": f"version-{name}", "display_name": name}
+        return self._keep(self.versions, version)
 
     def _new(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
         own = {
@@ -134,37 +134,37 @@ class Standin:
         }
         return self._keep(getattr(self, LISTS[kind]), {**body, **own[kind]})
 
-    def _told(self, kind: str, name: str, verb: str) -> Any:
+    def _act(self, kind: str, name: str, verb: str) -> Any:
         if verb == "DELETE":
-            self.schedules = [kept for kept in self.schedules if kept["recurring_run_id"] != name]
+            self.schedules = [schedule for schedule in self.schedules if schedule["recurring_run_id"] != name]
             return {}
         if kind == "runs":
             return self._change(self.runs, "run_id", name, {"state": "CANCELING"})
         return self._change(self.schedules, "recurring_run_id", name, {"status": verb.upper() + "D"})
 
-    def _keep(self, kept: list[dict[str, Any]], made: dict[str, Any]) -> dict[str, Any]:
-        kept.append(made)
-        return made
+    def _keep(self, items: list[dict[str, Any]], item: dict[str, Any]) -> dict[str, Any]:
+        items.append(item)
+        return item
 
-    def _change(self, kept: list[dict[str, Any]], key: str, wanted: str, change: dict[str, Any]) -> Any:
-        for found in kept:
-            if found[key] == wanted:
-                found.update(change)
+    def _change(self, items: list[dict[str, Any]], key: str, wanted: str, change: dict[str, Any]) -> Any:
+        for item in items:
+            if item[key] == wanted:
+                item.update(change)
                 return {}
         return None
 
-    def _page(self, field: str, kept: list[dict[str, Any]], query: dict[str, str]) -> dict[str, Any]:
+    def _page(self, field: str, items: list[dict[str, Any]], query: dict[str, str]) -> dict[str, Any]:
         if query.get("filter"):
             (predicate,) = json.loads(query["filter"])["predicates"]
             assert (predicate["operation"], predicate["key"]) == ("EQUALS", "display_name")
-            kept = [found for found in kept if found["display_name"] == predicate["stringValue"]]
+            items = [item for item in items if item["display_name"] == predicate["stringValue"]]
         begin = int(query.get("page_token") or 0)
         end = begin + min(self.page_size, int(query["page_size"]))
-        more = {"next_page_token": str(end)} if end < len(kept) else {}
-        return {field: kept[begin:end], "total_size": len(kept), **more}
+        more = {"next_page_token": str(end)} if end < len(items) else {}
+        return {field: items[begin:end], "total_size": len(items), **more}
 
-    def _looked_at(self, run_id: str) -> Any:
-        run = next((found for found in self.runs if found["run_id"] == run_id), None)
+    def _run(self, run_id: str) -> Any:
+        run = next((entry for entry in self.runs if entry["run_id"] == run_id), None)
         if run is None or not self.states:
             return run
         state, tasks = self.states.pop(0) if len(self.states) > 1 else self.states[0]

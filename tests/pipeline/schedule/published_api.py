@@ -1,4 +1,4 @@
-"""Requests and answers held against Kubeflow Pipelines' published OpenAPI.
+"""Checks requests and responses against Kubeflow Pipelines' published OpenAPI.
 
 `kfp_api_single_file.swagger.json` is the file of that name in kubeflow/pipelines, backend/api/v2beta1/swagger/, of
 version 2.17.0, unchanged (Apache License 2.0).
@@ -18,23 +18,23 @@ DOCUMENT = json.loads((Path(__file__).parent / "kfp_api_single_file.swagger.json
 
 
 def _strict(schema: Any) -> Any:
-    """A schema that refuses fields it does not name, as the API's own reader does."""
+    """The schema, but refusing fields that it does not name, as the API itself does."""
     if isinstance(schema, list):
         return [_strict(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {key: _strict(value) for key, value in schema.items()}
-    if isinstance(made.get("properties"), dict) and "type" in made:
-        made.setdefault("additionalProperties", False)
-    # A reference stands alone in this version of JSON Schema.
-    return {"$ref": made["$ref"]} if isinstance(made.get("$ref"), str) else made
+    strict = {key: _strict(value) for key, value in schema.items()}
+    if isinstance(strict.get("properties"), dict) and "type" in strict:
+        strict.setdefault("additionalProperties", False)
+    # A reference has no siblings in this version of JSON Schema.
+    return {"$ref": strict["$ref"]} if isinstance(strict.get("$ref"), str) else strict
 
 
 DEFINITIONS = {name: _strict(schema) for name, schema in DOCUMENT["definitions"].items()}
 
 
 def operation(method: str, path: str) -> dict[str, Any] | None:
-    """What the document says of a request; None where it knows none such."""
+    """The document's entry for a request; None if it has none."""
     for pattern, methods in DOCUMENT["paths"].items():
         regex = re.sub(r"\\\{[^{}]*\\\}", r"[^/:]+", re.escape(pattern))
         if re.fullmatch(regex, path) and method.lower() in methods:
@@ -51,29 +51,33 @@ def _check(value: Any, schema: Mapping[str, Any]) -> list[str]:
 def faults_of_request(
     method: str, path: str, query: Mapping[str, str], body: Any | None, form: Mapping[str, Any]
 ) -> list[str]:
-    """What is wrong with a request, a sentence each."""
-    found = operation(method, path)
-    if found is None:
+    """What is wrong with a request, one sentence each."""
+    documented = operation(method, path)
+    if documented is None:
         return [f"{method} {path} is not in the document"]
-    parameters = {(given["in"], given["name"]): given for given in found.get("parameters", [])}
+    parameters = {(parameter["in"], parameter["name"]): parameter for parameter in documented.get("parameters", [])}
     faults = [f"{path}: no query parameter {name}" for name in query if ("query", name) not in parameters]
     for name, value in query.items():
         kind = parameters.get(("query", name), {}).get("type")
         if kind == "integer" and not re.fullmatch(r"-?\d+", value):
             faults.append(f"{path}: {name} is {value!r}, expected an integer")
     faults += [f"{path}: no form field {name}" for name in form if ("formData", name) not in parameters]
-    for (place, name), given in parameters.items():
-        there = {"query": query, "formData": form}.get(place, {name: True})
-        if given.get("required") and name not in there:
+    for (place, name), parameter in parameters.items():
+        values = {"query": query, "formData": form}.get(place, {name: True})
+        if parameter.get("required") and name not in values:
             faults.append(f"{path}: {name} is required")
         if place == "body":
-            faults += [f"{path}: {fault}" for fault in _check(body, given["schema"])]
+            faults += [f"{path}: {fault}" for fault in _check(body, parameter["schema"])]
     if body is not None and not any(place == "body" for place, _ in parameters):
         faults.append(f"{path}: takes no body")
     return faults
 
 
-def faults_of_answer(method: str, path: str, answer: Any) -> list[str]:
-    """What is wrong with an answer of status 200."""
-    found = operation(method, path)
-    return _check(answer, found["responses"]["200"].get("schema", {})) if found else [f"{path} is not in the document"]
+def faults_of_response(method: str, path: str, response: Any) -> list[str]:
+    """What is wrong with a response of status 200."""
+    documented = operation(method, path)
+    return (
+        _check(response, documented["responses"]["200"].get("schema", {}))
+        if documented
+        else [f"{path} is not in the document"]
+    )

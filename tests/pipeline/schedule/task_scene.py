@@ -1,4 +1,4 @@
-"""What a task is given, what it leaves, and a `millrace` that only notes how it was called."""
+"""What a task is given, what it writes, and a `millrace` that only records how it was called."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ RunTask = Callable[..., Result]
 
 
 def executor_input(tmp_path: Path, name: str, **parameters: Any) -> str:
-    """What Kubeflow's launcher gives to a task: artifacts in its object store, but for one with a path of its own."""
-    made = next((tasks.shown_artifacts(node) for node in TABLE if node.name == name), {})
-    slots = {**made, **tasks.SHOWN.get(name, {})}
+    """The input that Kubeflow's launcher passes to a task, with artifacts in its object store and local paths for
+    them."""
+    artifacts_shown = next((tasks.shown_artifacts(node) for node in TABLE if node.name == name), {})
+    slots = {**artifacts_shown, **tasks.SHOWN.get(name, {})}
     artifacts = {
         slot: {
             "artifacts": [
@@ -55,16 +56,16 @@ def executor_input(tmp_path: Path, name: str, **parameters: Any) -> str:
         for slot in slots
     }
     awaited = {tasks.OUTCOME: {"outputFile": str(tmp_path / "outcome")}} if name == nodes.PUSHER_NODE else {}
-    told = {"artifacts": artifacts, "parameters": awaited, "outputFile": str(tmp_path / "kfp" / "output.json")}
-    return json.dumps({"inputs": {"parameterValues": {"run": "one", **parameters}}, "outputs": told})
+    outputs = {"artifacts": artifacts, "parameters": awaited, "outputFile": str(tmp_path / "kfp" / "output.json")}
+    return json.dumps({"inputs": {"parameterValues": {"run": "one", **parameters}}, "outputs": outputs})
 
 
-def told(tmp_path: Path) -> dict[str, Any]:
+def written_output(tmp_path: Path) -> dict[str, Any]:
     return dict(json.loads((tmp_path / "kfp" / "output.json").read_text()))
 
 
 def metadata(tmp_path: Path, slot: str) -> dict[str, Any]:
-    (artifact,) = told(tmp_path)["artifacts"][slot]["artifacts"]
+    (artifact,) = written_output(tmp_path)["artifacts"][slot]["artifacts"]
     assert artifact["uri"].startswith("minio://")
     return dict(artifact["metadata"])
 

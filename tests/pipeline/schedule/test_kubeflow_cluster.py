@@ -1,4 +1,4 @@
-"""What is known of the cluster before anything is submitted, and logs."""
+"""Checks of the cluster before anything is submitted, and logs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def taint(key: str, value: str | None = None, effect: str = "NoSchedule") -> Sim
 
 
 class Core:
-    """Kubernetes' API of a cluster: what is missing, what is forbidden, and its machines."""
+    """A cluster's Kubernetes API: what is missing, what is forbidden, and its machines."""
 
     def __init__(self, missing: str = "", forbidden: str = "", machines: list[Any] | None = None) -> None:
         self.missing, self.forbidden = missing, forbidden
@@ -68,13 +68,13 @@ class Core:
         self._found("pods")
         self.selector = label_selector
         pods = [("old", 1), ("new", 2)] if self.missing != "pod" else []
-        made = [
+        listed = [
             SimpleNamespace(
                 metadata=SimpleNamespace(name=name, creation_timestamp=datetime(2026, 1, day, tzinfo=timezone.utc))
             )
             for name, day in pods
         ]
-        return SimpleNamespace(items=made[::-1])
+        return SimpleNamespace(items=listed[::-1])
 
     def read_namespaced_pod_log(self, name: str, _space: str, container: str, follow: bool, **_: Any) -> Any:
         text = f"{name} {container} {follow}\n".encode()
@@ -83,9 +83,9 @@ class Core:
 
 @pytest.fixture
 def settings() -> KubeflowSettings:
-    found = environment.load("kubeflow").kubeflow
-    assert found is not None
-    return found
+    section = environment.load("kubeflow").kubeflow
+    assert section is not None
+    return section
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_what_the_namespace_lacks_is_named(
     assert caught.value.what == message
 
 
-def test_what_may_not_be_looked_at_is_said(settings: KubeflowSettings, wanted: list[Task]) -> None:
+def test_what_may_not_be_checked_is_reported(settings: KubeflowSettings, wanted: list[Task]) -> None:
     assert Cluster(Core(forbidden="secret nodes")).check(settings, wanted) == [
         "Not looked at: whether there is a Secret millrace-metadata (403 Forbidden).",
         "Not looked at: whether a machine has what the tasks ask for (403 Forbidden).",
@@ -184,7 +184,7 @@ def test_a_taint_keeps_out_what_does_not_tolerate_it(
             Cluster(Core(machines=tainted)).check(settings, chosen)
 
 
-def test_an_api_that_is_away_is_reported(settings: KubeflowSettings, wanted: list[Task]) -> None:
+def test_an_api_that_is_down_is_reported(settings: KubeflowSettings, wanted: list[Task]) -> None:
     core = Core()
 
     def away(*_: Any, **__: Any) -> None:
@@ -195,7 +195,7 @@ def test_an_api_that_is_away_is_reported(settings: KubeflowSettings, wanted: lis
         Cluster(core).check(settings, wanted)
 
 
-def test_without_a_kubeconfig_there_is_no_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_without_a_kubeconfig_there_is_no_connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.delenv(cluster.IN_POD, raising=False)
     monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "none"))
     with pytest.raises(ClusterError, match="no way to Kubernetes' API from here"):

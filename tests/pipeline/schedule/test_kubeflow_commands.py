@@ -1,4 +1,4 @@
-"""`millrace kubeflow` against a stand-in that holds each request against the published OpenAPI."""
+"""`millrace kubeflow` against a stand-in that checks each request against the published OpenAPI."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_changed_is_a_new_version_and_what_did_not_is_taken_as_it_is(millra
     assert used[0] == used[1] != used[2]
 
 
-def test_an_installation_for_several_users_is_reported_the_namespace(millrace: Millrace, standin: Standin) -> None:
+def test_a_multi_user_installation_is_given_the_namespace(millrace: Millrace, standin: Standin) -> None:
     standin.multi_user = True
     assert millrace("submit", "small").exit_code == 0
     assert standin.pipelines[0]["namespace"] == standin.experiments[0]["namespace"] == "kubeflow"
@@ -107,7 +107,7 @@ def test_a_token_goes_with_each_request(millrace: Millrace, standin: Standin, mo
     assert {headers["Authorization"] for headers in standin.headers} == {"Bearer abc"}
 
 
-def test_wait_tells_each_change_and_the_end(millrace: Millrace, standin: Standin) -> None:
+def test_wait_reports_each_change_and_the_end(millrace: Millrace, standin: Standin) -> None:
     standin.states = [
         ("RUNNING", {"example-gen": "RUNNING"}),
         ("RUNNING", {"example-gen": "SUCCEEDED", "trainer": "RUNNING"}),
@@ -142,7 +142,7 @@ def test_wait_names_the_task_that_failed_and_its_logs(millrace: Millrace, standi
     assert result.stderr.endswith("error: r ended: failed.\nRead the logs:\n  millrace kubeflow logs r Trainer\n")
 
 
-def test_an_api_that_is_away_for_a_minute_ends_no_waiting(millrace: Millrace, standin: Standin) -> None:
+def test_an_api_that_is_down_for_a_minute_does_not_end_the_waiting(millrace: Millrace, standin: Standin) -> None:
     standin.states = [("SUCCEEDED", all_in("SUCCEEDED"))]
     result = millrace("submit", "small", "--run", "r")
     assert result.exit_code == 0
@@ -153,14 +153,14 @@ def test_an_api_that_is_away_for_a_minute_ends_no_waiting(millrace: Millrace, st
     assert watch.wait_for_end(Client(settings), "id-0", [], view).state == "SUCCEEDED"
 
 
-def test_schedule_by_cron_completes_the_line_and_takes_the_newest_span(millrace: Millrace, standin: Standin) -> None:
+def test_schedule_by_cron_completes_the_line_and_reads_the_newest_span(millrace: Millrace, standin: Standin) -> None:
     result = millrace("schedule", "small", "--cron", "30 3 * * mon-fri", "--catch-up", "--max-concurrency", "3")
     assert result.exit_code == 0, result.stderr
-    (made,) = standin.schedules
-    assert made["trigger"] == {"cron_schedule": {"cron": "0 30 3 * * mon-fri"}}
-    assert (made["no_catchup"], made["max_concurrency"], made["mode"]) == (False, "3", "ENABLE")
-    assert made["runtime_config"] == {"parameters": {"run": "", "span": "", "set": []}}
-    assert (made["display_name"], made["service_account"]) == ("small", "millrace")
+    (schedule,) = standin.schedules
+    assert schedule["trigger"] == {"cron_schedule": {"cron": "0 30 3 * * mon-fri"}}
+    assert (schedule["no_catchup"], schedule["max_concurrency"], schedule["mode"]) == (False, "3", "ENABLE")
+    assert schedule["runtime_config"] == {"parameters": {"run": "", "span": "", "set": []}}
+    assert (schedule["display_name"], schedule["service_account"]) == ("small", "millrace")
     assert "Scheduled  small: cron 0 30 3 * * mon-fri, by the clock of the cluster's scheduler" in result.stdout
     assert f"Watch      {standin.url}/#/recurringrun/details/schedule-0\n" in result.stdout
 
@@ -177,7 +177,7 @@ def test_schedules_are_listed_paused_resumed_and_deleted(millrace: Millrace, sta
     assert millrace("resume", "schedule-1").exit_code == 0
     assert standin.schedules[1]["status"] == "ENABLED"
     assert millrace("delete", "two").stdout == "Deleted    two\n"
-    assert [made["display_name"] for made in standin.schedules] == ["one", "three"]
+    assert [schedule["display_name"] for schedule in standin.schedules] == ["one", "three"]
     missing = millrace("delete", "two")
     assert (missing.exit_code, missing.stderr) == (1, "error: no schedule 'two'. There are: one, three.\n")
 
@@ -201,7 +201,7 @@ def test_a_second_schedule_of_the_same_name_is_refused(millrace: Millrace, stand
         (("--every", "1h", "--cron", "@daily"), "received both --cron and --every, or neither"),
     ],
 )
-def test_a_schedule_that_cannot_be_is_refused_before_anything_is_asked_of_the_cluster(
+def test_an_impossible_schedule_is_refused_before_anything_is_sent_to_the_cluster(
     millrace: Millrace, standin: Standin, words: tuple[str, ...], message: str
 ) -> None:
     result = millrace("schedule", "small", *words)
@@ -265,11 +265,13 @@ def test_a_refusal_is_one_sentence(
     standin.refusals = [(status, message)]
     result = millrace("submit", "small")
     assert result.exit_code == 1
-    told = f"error: Kubeflow Pipelines at {standin.url} refused to look whether it is there: {status} {message}.\n"
-    assert result.stderr == told + (f"{fix}\n" if fix else "")
+    message_shown = (
+        f"error: Kubeflow Pipelines at {standin.url} refused to answer the health check: {status} {message}.\n"
+    )
+    assert result.stderr == message_shown + (f"{fix}\n" if fix else "")
 
 
-def test_a_host_that_is_not_there_is_reported_before_anything_else(millrace: Millrace, standin: Standin) -> None:
+def test_a_missing_host_is_reported_before_anything_else(millrace: Millrace, standin: Standin) -> None:
     edit(standin.url, "http://127.0.0.1:1")
     result = millrace("submit", "small")
     assert result.exit_code == 1
@@ -297,20 +299,23 @@ def test_the_upload_is_what_kubeflow_reads(millrace: Millrace, standin: Standin)
     assert set(documents[1]) == {"platforms"}
 
 
-def test_check_reaches_for_kubeflow(millrace: Millrace, standin: Standin) -> None:
-    told = {reached.name: reached for reached in reach.reach_everything(Workplace.load("kubeflow"))}
-    assert (told["kubeflow"].fine, told["kubeflow"].text) == (True, f"Kubeflow Pipelines at {standin.url} answers")
+def test_check_connects_to_kubeflow(millrace: Millrace, standin: Standin) -> None:
+    by_name = {reached.name: reached for reached in reach.reach_everything(Workplace.load("kubeflow"))}
+    assert (by_name["kubeflow"].fine, by_name["kubeflow"].text) == (
+        True,
+        f"Kubeflow Pipelines at {standin.url} answers",
+    )
     edit(standin.url, "http://127.0.0.1:1")
-    told = {reached.name: reached for reached in reach.reach_everything(Workplace.load("kubeflow"))}
-    assert not told["kubeflow"].fine
-    assert "http://127.0.0.1:1 cannot be reached" in told["kubeflow"].text
+    by_name = {reached.name: reached for reached in reach.reach_everything(Workplace.load("kubeflow"))}
+    assert not by_name["kubeflow"].fine
+    assert "http://127.0.0.1:1 cannot be reached" in by_name["kubeflow"].text
 
 
 def test_the_namespaces_manifest_is_valid_and_goes_with_the_environment() -> None:
     folder = PROJECT / "environments"
     objects = list(yaml.safe_load_all((folder / "kubeflow" / "namespace.yaml").read_text()))
-    assert [kubernetes_validate.validate(one, "1.30", strict=True) for one in objects] == ["1.30"] * 4
-    by_kind = {one["kind"]: one for one in objects}
+    assert [kubernetes_validate.validate(manifest, "1.30", strict=True) for manifest in objects] == ["1.30"] * 4
+    by_kind = {manifest["kind"]: manifest for manifest in objects}
     settings = environment.load(str(folder / "kubeflow.yaml")).kubeflow
     assert settings is not None
     assert by_kind["ServiceAccount"]["metadata"]["name"] == settings.service_account

@@ -24,7 +24,7 @@ TODAY = date(2026, 1, 1)
         ("@Weekly", "0 0 0 * * 0"),
         # A leap day comes within five years.
         ("0 0 29 2 *", "0 0 0 29 2 *"),
-        # Where both days are given, either is enough.
+        # If both days are given, either is enough.
         ("0 0 31 2 sun", "0 0 0 31 2 sun"),
     ],
 )
@@ -56,7 +56,7 @@ def test_a_line_that_never_fires_is_refused(line: str) -> None:
         ("x * * * *", "the minute is 'x'"),
     ],
 )
-def test_a_line_that_is_none_names_its_field(line: str, message: str) -> None:
+def test_an_invalid_line_is_refused_with_its_field(line: str, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         cron.complete_line(line, TODAY)
     assert message in str(caught.value)
@@ -68,6 +68,6 @@ def test_intervals_are_seconds(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["59s", "0m", "1w", "-1h", "1.5h", ""])
-def test_what_is_no_interval_of_a_minute_or_more_is_refused(text: str) -> None:
+def test_anything_but_an_interval_of_a_minute_or_more_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="expected a minute or more, such as 30m, 6h or 1d"):
         cron.interval_seconds(text)

@@ -1,4 +1,4 @@
-"""The compiled spec's commands, run here: their order, their values, and what happens when one fails."""
+"""The compiled spec's commands, run locally: their order, their values, and what happens when one fails."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pipeline.schedule.kubeflow.rehearsal import Rehearsal
 from pipeline.schedule.kubeflow.steps import Step
 
 # Called as `millrace kubeflow task --executor-input JSON -- millrace node run taxi NODE --run … --env …`: writes what
-# it was given to CALLED/<task>-<attempt>, and the outcome, and ends with the exit code in CODES for that.
+# it was given to CALLED/<task>-<attempt>, and the outcome, and exits with the code that CODES has for that attempt.
 MILLRACE = """\
 #!/usr/bin/env python3
 import json, os, sys
@@ -56,7 +56,7 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CALLED", str(folder))
     monkeypatch.setenv("CODES", "{}")
     monkeypatch.setenv("OUTCOME", '"pushed"')
-    monkeypatch.setattr(rehearsal, "SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr(rehearsal, "POLL_SECONDS", 0.01)
     return folder
 
 
@@ -65,20 +65,20 @@ def compiled() -> str:
     return spec.compile_spec(recipe.load("taxi"), environments.load("kubeflow"), "kubeflow", ())
 
 
-def read(**parameters: Any) -> list[Step]:
+def steps_of_taxi(**parameters: Any) -> list[Step]:
     return steps.read_steps(compiled(), {"run": "one", **parameters}, job="job-1")
 
 
 @pytest.fixture
 def rehearse(tmp_path: Path, called: Path) -> Rehearse:
-    """Rehearses taxi with a `millrace` that only notes how it was called; no wait between attempts."""
+    """Rehearses taxi with a `millrace` that only records how it was called, without waits between attempts."""
 
     def run(at_once: int = 4) -> list[watch.TaskState]:
-        quick = [Step(**{**vars(step), "backoff_seconds": 0.0}) for step in read()]
+        quick = [Step(**{**vars(step), "backoff_seconds": 0.0}) for step in steps_of_taxi()]
         names = {tasks.task_key(task): task for task in TASKS}
         (tmp_path / "logs").mkdir()
-        made = Rehearsal(quick, names, tmp_path / "logs", "here", at_once)
-        return made.run(watch.View(Console(file=io.StringIO()), "taxi"))
+        rehearsal = Rehearsal(quick, names, tmp_path / "logs", "here", at_once)
+        return rehearsal.run(watch.View(Console(file=io.StringIO()), "taxi"))
 
     return run
 
@@ -92,9 +92,9 @@ def ended(states: list[watch.TaskState]) -> dict[str, str]:
 
 
 def test_the_steps_of_a_spec_are_its_tasks_after_their_upstream_ones() -> None:
-    found = read()
+    steps = steps_of_taxi()
     graph = nodes.graph(recipe.load("taxi"))
-    by_key = {step.key: step for step in found}
+    by_key = {step.key: step for step in steps}
     for node, upstream in graph.items():
         assert by_key[tasks.task_key(node)].upstream == {tasks.task_key(name) for name in upstream}
     assert by_key["not-good-enough"].upstream == {"pusher"}
@@ -102,14 +102,14 @@ def test_the_steps_of_a_spec_are_its_tasks_after_their_upstream_ones() -> None:
     assert condition is not None
     assert (condition[0].step, condition[0].output, condition[1]) == ("pusher", "outcome", "not good enough")
     last = by_key[tasks.task_key(EXIT_TASK)]
-    assert (last.whatever, last.retries) == (True, 0)
-    assert last.upstream == {step.key for step in found} - {last.key}
+    assert (last.always, last.retries) == (True, 0)
+    assert last.upstream == {step.key for step in steps} - {last.key}
     trainer = by_key["trainer"]
     assert (trainer.retries, trainer.backoff_seconds, trainer.backoff_factor) == (2, 30.0, 2.0)
 
 
 def test_each_step_gets_the_pipelines_parameters(called: Path) -> None:
-    step = next(step for step in read(span="7", set=["a=b"]) if step.key == "trainer")
+    step = next(step for step in steps_of_taxi(span="7", set=["a=b"]) if step.key == "trainer")
     values = {name: source.value for name, source in step.inputs.items()}
     assert values == {"run": "one", "span": "7", "set": ["a=b"], "job": "job-1"}
     words = steps.filled_command(step, {"inputs": {"parameterValues": values}})
@@ -123,12 +123,12 @@ def test_every_command_of_the_spec_is_run_with_the_environment_of_this_machine(
     states = ended(rehearse())
     wanted = [node for node in nodes.NODES if node != nodes.TFLITE_NODE]
     assert states == dict.fromkeys([*wanted, EXIT_TASK], "done")
-    made = calls(called)
-    assert set(made) == {f"{node}-0" for node in wanted} | {"close-0"}
+    recorded = calls(called)
+    assert set(recorded) == {f"{node}-0" for node in wanted} | {"close-0"}
     for node in wanted:
         words = ["millrace", "node", "run", "taxi", node, "--run", "one", "--env", "here"]
-        assert made[f"{node}-0"]["words"] == words
-    order = {name.removesuffix("-0"): call["order"] for name, call in made.items()}
+        assert recorded[f"{node}-0"]["words"] == words
+    order = {name.removesuffix("-0"): call["order"] for name, call in recorded.items()}
     assert order["StatisticsGen"] < order["ExampleValidator"] < order["DataGate"] < order["Transform"]
     assert max(order, key=lambda name: order[name]) == "close"
 
@@ -146,9 +146,9 @@ def test_what_comes_after_a_failed_task_is_not_run_but_the_last_task_is(
 ) -> None:
     monkeypatch.setenv("CODES", '{"Transform-0": 1}')
     states = rehearse()
-    found = ended(states)
-    assert (found["DataGate"], found["Transform"], found["Trainer"]) == ("done", "failed", "skipped")
-    assert (found["Pusher"], found[EXIT_TASK]) == ("skipped", "done")
+    by_task = ended(states)
+    assert (by_task["DataGate"], by_task["Transform"], by_task["Trainer"]) == ("done", "failed", "skipped")
+    assert (by_task["Pusher"], by_task[EXIT_TASK]) == ("skipped", "done")
     error = next(task.error for task in states if task.name == "Transform")
     assert error is not None
     assert error.startswith("exit code 1; ")
@@ -156,12 +156,12 @@ def test_what_comes_after_a_failed_task_is_not_run_but_the_last_task_is(
     assert "Transform-1" not in calls(called)
 
 
-def test_what_may_help_is_tried_as_often_as_the_spec_says(
+def test_a_step_that_may_succeed_is_retried_as_often_as_the_spec_says(
     rehearse: Rehearse, called: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODES", '{"Trainer-0": 75, "Trainer-1": 143, "Pusher-0": 75, "Pusher-1": 75, "Pusher-2": 75}')
-    found = ended(rehearse())
-    assert (found["Trainer"], found["Pusher"]) == ("done", "failed")
+    by_task = ended(rehearse())
+    assert (by_task["Trainer"], by_task["Pusher"]) == ("done", "failed")
     assert {"Trainer-2", "Pusher-2"} <= set(calls(called))
 
 
@@ -174,7 +174,7 @@ def test_a_pusher_that_does_not_say_what_became_of_the_model_has_failed(
     assert error == "its output parameters are missing"
 
 
-def test_rehearse_tells_failures_and_how_to_go_on(
+def test_rehearse_reports_failures_and_how_to_go_on(
     called: Path, places: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "here.yaml"

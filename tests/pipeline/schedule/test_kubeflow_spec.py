@@ -1,4 +1,4 @@
-"""What `millrace kubeflow compile` writes: the specs of all recipes, and where each setting goes."""
+"""The output of `millrace kubeflow compile`: the specs of all recipes, and where each setting goes."""
 
 from __future__ import annotations
 
@@ -56,11 +56,13 @@ def kubeflow() -> Environment:
 @pytest.mark.usefixtures("compiles_anew")
 @pytest.mark.parametrize("name", recipe.names())
 def test_the_spec_of_each_recipe_is_the_one_that_was_reviewed(name: str, kubeflow: Environment) -> None:
-    """Where it differs on purpose: `millrace kubeflow compile NAME -o tests/pipeline/schedule/specs/NAME.yaml`."""
+    """To accept a difference: `millrace kubeflow compile NAME -o tests/pipeline/schedule/specs/NAME.yaml`."""
     path = SPECS / f"{name}.yaml"
-    made = spec.compile_spec(recipe.load(name), kubeflow, "kubeflow", ())
-    kept = path.read_text() if path.exists() else ""
-    assert not list(difflib.unified_diff(kept.splitlines(), made.splitlines(), str(path), "compiled now", lineterm=""))
+    compiled_text = spec.compile_spec(recipe.load(name), kubeflow, "kubeflow", ())
+    reviewed = path.read_text() if path.exists() else ""
+    assert not list(
+        difflib.unified_diff(reviewed.splitlines(), compiled_text.splitlines(), str(path), "compiled now", lineterm="")
+    )
 
 
 def test_each_node_is_a_task_that_runs_millrace_node_run(kubeflow: Environment) -> None:
@@ -76,20 +78,20 @@ def test_each_node_is_a_task_that_runs_millrace_node_run(kubeflow: Environment) 
 
 def test_tasks_depend_on_what_their_nodes_take_and_on_nothing_else(kubeflow: Environment) -> None:
     pipeline, _ = compiled(kubeflow, "tflite.quantization=int8")
-    given = {key: set(task.get("dependentTasks", [])) for key, task in inner(pipeline).items()}
+    dependencies = {key: set(task.get("dependentTasks", [])) for key, task in inner(pipeline).items()}
     graph = nodes.graph(recipe.load("taxi", ("tflite.quantization=int8",)))
-    assert {tasks.task_key(node) for node in graph} | {"condition-2"} == set(given)
+    assert {tasks.task_key(node) for node in graph} | {"condition-2"} == set(dependencies)
     for node, upstream in graph.items():
-        assert given[tasks.task_key(node)] == {tasks.task_key(name) for name in upstream}
-    assert given["example-gen"] == given["schema-gen"] == set()
-    assert given["condition-2"] == {"pusher"}
+        assert dependencies[tasks.task_key(node)] == {tasks.task_key(name) for name in upstream}
+    assert dependencies["example-gen"] == dependencies["schema-gen"] == set()
+    assert dependencies["condition-2"] == {"pusher"}
 
 
 def test_no_task_is_cached_by_kubeflow(kubeflow: Environment) -> None:
     pipeline, _ = compiled(kubeflow)
     verdict = pipeline["components"]["comp-condition-2"]["dag"]["tasks"]
-    found = {**inner(pipeline), **verdict, "close-run": pipeline["root"]["dag"]["tasks"]["close-run"]}
-    cached = {key: task.get("cachingOptions") for key, task in found.items() if key != "condition-2"}
+    all_tasks = {**inner(pipeline), **verdict, "close-run": pipeline["root"]["dag"]["tasks"]["close-run"]}
+    cached = {key: task.get("cachingOptions") for key, task in all_tasks.items() if key != "condition-2"}
     assert set(cached) == {tasks.task_key(name) for name in TASKS if name != nodes.TFLITE_NODE}
     assert all(options == {} for options in cached.values())
 
@@ -106,11 +108,11 @@ def test_run_span_and_set_are_the_pipelines_parameters_and_reach_every_task(kube
     )
     for key, task in inner(pipeline).items():
         wanted = {name: f"pipelinechannel--{name}" for name in ("run", "span", "set")}
-        given = task["inputs"]["parameters"]
-        names = {name: given[name]["componentInputParameter"] for name in wanted} if key != "condition-2" else wanted
+        inputs = task["inputs"]["parameters"]
+        names = {name: inputs[name]["componentInputParameter"] for name in wanted} if key != "condition-2" else wanted
         assert names == wanted
         if key != "condition-2":
-            assert given["job"] == {"runtimeValue": {"constant": "{{$.pipeline_job_uuid}}"}}
+            assert inputs["job"] == {"runtimeValue": {"constant": "{{$.pipeline_job_uuid}}"}}
 
 
 def test_the_last_task_closes_the_run_however_it_ended_and_shows_the_report(kubeflow: Environment) -> None:
@@ -137,8 +139,8 @@ def test_metrics_and_artifacts_are_outputs_of_their_tasks(kubeflow: Environment)
     pipeline, _ = compiled(kubeflow)
 
     def shown(name: str) -> dict[str, str]:
-        made = pipeline["components"][f"comp-{tasks.task_key(name)}"]["outputDefinitions"]["artifacts"]
-        return {key: artifact["artifactType"]["schemaTitle"] for key, artifact in made.items()}
+        artifacts = pipeline["components"][f"comp-{tasks.task_key(name)}"]["outputDefinitions"]["artifacts"]
+        return {key: artifact["artifactType"]["schemaTitle"] for key, artifact in artifacts.items()}
 
     assert shown("Trainer") == {"model": "system.Model", "model_run": "system.Artifact"}
     assert shown("Evaluator") == {
@@ -183,13 +185,13 @@ def test_secrets_volumes_time_limits_and_the_image_reach_every_task(tmp_path: Pa
     pipeline, platform = compiled(edited(tmp_path, *changes))
     assert set(platform) == set(pipeline["deploymentSpec"]["executors"])
     for name in (name for name in TASKS if name != nodes.TFLITE_NODE):
-        given = platform[f"exec-{tasks.task_key(name)}"]
+        executor = platform[f"exec-{tasks.task_key(name)}"]
         variable = {"envVar": "MILLRACE_METADATA_PASSWORD", "secretKey": "password"}
-        assert given["secretAsEnv"] == [{"secretName": "millrace-metadata", "keyToEnv": [variable]}]
-        assert given["pvcMount"] == [{"constant": "millrace", "mountPath": "/mnt/millrace"}]
-        assert given["imagePullPolicy"] == "Always"
-        assert given["imagePullSecret"] == [{"secretName": "registry"}]
-        assert given["podMetadata"] == {"labels": {"millrace/recipe": "taxi", "millrace/node": name}}
+        assert executor["secretAsEnv"] == [{"secretName": "millrace-metadata", "keyToEnv": [variable]}]
+        assert executor["pvcMount"] == [{"constant": "millrace", "mountPath": "/mnt/millrace"}]
+        assert executor["imagePullPolicy"] == "Always"
+        assert executor["imagePullSecret"] == [{"secretName": "registry"}]
+        assert executor["podMetadata"] == {"labels": {"millrace/recipe": "taxi", "millrace/node": name}}
         assert container(pipeline, name)["image"] == "r.io:5000/m@sha256:" + "a" * 64
     assert platform["exec-trainer"]["activeDeadlineSeconds"] == "43200"
     assert platform["exec-transform"]["activeDeadlineSeconds"] == "7200"
@@ -273,12 +275,12 @@ def test_an_environment_outside_the_project_is_not_in_the_image(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("task", ["Trainer", VERDICT_TASK, EXIT_TASK])
-def test_a_command_says_what_it_works_on(task: str) -> None:
+def test_a_command_is_parsed_to_its_work(task: str) -> None:
     work = tasks.Work("taxi", task, "taxi-1", "kubeflow")
     assert tasks.parse_command(tasks.command_words(work)) == work
 
 
-def test_a_command_that_is_none_of_ours_is_refused() -> None:
+def test_a_command_that_is_not_ours_is_refused() -> None:
     with pytest.raises(SettingsError, match="expected 'millrace node run RECIPE NODE"):
         tasks.parse_command(["millrace", "run", "taxi", "--run", "r", "--env", "e"])
 

@@ -1,4 +1,4 @@
-"""What a task's container runs around its work, and what Kubeflow is told."""
+"""The wrapper around a task's work, and what it reports to Kubeflow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from store_builder import StoreBuilder
-from task_scene import RunTask, evaluated, executor_input, metadata, told
+from task_scene import RunTask, evaluated, executor_input, metadata, written_output
 
 from pipeline import cli
 from pipeline.plan import dag, fingerprint, nodes, recipe
@@ -18,13 +18,16 @@ from pipeline.schedule.kubeflow import task, tasks
 
 
 def test_what_is_reported_of_each_node_is_what_it_makes() -> None:
-    """The table of outputs, held against the pipeline itself."""
+    """The table of outputs, compared with the pipeline itself."""
     chosen, environment = recipe.load("taxi", ("tflite.quantization=int8",)), environments.load("local")
     prints = fingerprint.fingerprints(chosen, environment, chosen.find_inputs())
-    made = {one.id: set(one.outputs) for one in dag.build(chosen, environment, prints, None, None).components}
+    outputs = {
+        component.id: set(component.outputs)
+        for component in dag.build(chosen, environment, prints, None, None).components
+    }
     # The resolver repeats what it was given.
-    made[nodes.BASELINE_NODE] = {"model"}
-    assert {name: set(tasks.shown_artifacts(node)) for name, node in nodes.table(chosen).items()} == made
+    outputs[nodes.BASELINE_NODE] = {"model"}
+    assert {name: set(tasks.shown_artifacts(node)) for name, node in nodes.table(chosen).items()} == outputs
 
 
 def test_the_command_gets_the_runs_parameters_as_settings(
@@ -39,7 +42,7 @@ def test_the_command_gets_the_runs_parameters_as_settings(
     ]
 
 
-def test_the_newest_span_is_none_in_particular(run_task: RunTask, called: Path, builder: StoreBuilder) -> None:
+def test_an_empty_span_passes_no_setting(run_task: RunTask, called: Path, builder: StoreBuilder) -> None:
     builder.run("one")
     run_task("Trainer", span="", set=[])
     assert "--set" not in called.read_text()
@@ -52,8 +55,8 @@ def test_a_run_without_a_name_is_called_by_kubeflows_id(
     words = tasks.command_words(tasks.Work("small", "Trainer", "", environment_file))
 
     def run(job: str) -> Result:
-        given = executor_input(tmp_path, "Trainer", job=job)
-        return CliRunner().invoke(cli.main, ["kubeflow", "task", "--executor-input", given, "--", *words])
+        text = executor_input(tmp_path, "Trainer", job=job)
+        return CliRunner().invoke(cli.main, ["kubeflow", "task", "--executor-input", text, "--", *words])
 
     assert run("0a1b").exit_code == 0
     assert called.read_text().splitlines()[4:6] == ["--run", "small-0a1b"]
@@ -73,7 +76,7 @@ def test_artifacts_are_reported_with_their_place_in_our_store(
     shown = {"uri": "/mnt/model", "id": model, "type": "Model"}
     assert metadata(tmp_path, "model") == {"kept": True, **shown}
     assert json.loads((tmp_path / "kfp" / "model").read_text()) == shown
-    assert told(tmp_path)["parameterValues"] == {}
+    assert written_output(tmp_path)["parameterValues"] == {}
 
 
 def test_an_output_that_a_node_did_not_make_is_reported_as_such(
@@ -119,7 +122,7 @@ def test_the_pusher_says_what_became_of_the_model(
     evaluated(tmp_path, builder, blessed=blessed)
     builder.node(nodes.PUSHER_NODE)
     assert run_task(nodes.PUSHER_NODE).exit_code == 0
-    assert told(tmp_path)["parameterValues"] == {"outcome": outcome}
+    assert written_output(tmp_path)["parameterValues"] == {"outcome": outcome}
 
 
 def test_without_its_outcome_the_pushers_task_fails(run_task: RunTask, called: Path) -> None:
@@ -129,7 +132,7 @@ def test_without_its_outcome_the_pushers_task_fails(run_task: RunTask, called: P
 
 
 @pytest.mark.parametrize("listed", ["trainer.epochs=3", [3], {"a": "b"}])
-def test_settings_that_are_no_list_of_texts_are_refused(run_task: RunTask, called: Path, listed: Any) -> None:
+def test_settings_that_are_not_a_list_of_texts_are_refused(run_task: RunTask, called: Path, listed: Any) -> None:
     result = run_task("Trainer", set=listed)
     assert result.exit_code == 2
     assert "the pipeline's parameter set is" in result.stderr
@@ -137,7 +140,7 @@ def test_settings_that_are_no_list_of_texts_are_refused(run_task: RunTask, calle
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"outputs": {"artifacts": {"a": {"artifacts": []}}}}'])
-def test_what_is_no_executor_input_is_refused(text: str) -> None:
+def test_anything_but_an_executor_input_is_refused(text: str) -> None:
     words = tasks.command_words(tasks.Work("small", "Trainer", "one", "local"))
     result = CliRunner().invoke(cli.main, ["kubeflow", "task", "--executor-input", text, "--", *words])
     assert result.exit_code == 2
@@ -154,5 +157,5 @@ def test_what_is_no_executor_input_is_refused(text: str) -> None:
     ],
 )
 def test_the_launcher_takes_an_artifact_from_where_its_uri_says(uri: str, path: Path | None) -> None:
-    given = {"outputs": {"artifacts": {"a": {"artifacts": [{"uri": uri}]}}, "outputFile": "/tmp/o"}}  # noqa: S108
-    assert task.ExecutorInput.parse(json.dumps(given)).slots["a"].path == path
+    message = {"outputs": {"artifacts": {"a": {"artifacts": [{"uri": uri}]}}, "outputFile": "/tmp/o"}}  # noqa: S108
+    assert task.ExecutorInput.parse(json.dumps(message)).slots["a"].path == path

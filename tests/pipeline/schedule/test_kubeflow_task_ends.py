@@ -1,4 +1,4 @@
-"""How a task ends: its exit code, what is tried again, and what the last tasks of a run do."""
+"""How a task ends: its exit code, what is retried, and what the last tasks of a run do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_failing_command_ends_the_task_with_its_exit_code(
     assert not (tmp_path / "kfp").exists()
 
 
-def test_what_cannot_help_is_not_tried_again_by_kubeflow_but_is_by_the_user(
+def test_a_lasting_failure_is_not_retried_by_kubeflow_but_can_be_by_the_user(
     run_task: RunTask, called: Path, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builder.run("one")
@@ -51,7 +51,7 @@ def test_what_cannot_help_is_not_tried_again_by_kubeflow_but_is_by_the_user(
 
 
 @pytest.mark.parametrize("code", [75, 143])
-def test_what_may_help_is_tried_again(
+def test_a_passing_failure_is_retried(
     run_task: RunTask, called: Path, builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     builder.run("one")
@@ -83,8 +83,8 @@ def test_closing_a_run_cancels_what_its_tasks_left_and_writes_the_report(
 
     store = Workplace(places).open_store()
     assert store is not None
-    found, _ = task.collect_outputs(store, tasks.Work("small", EXIT_TASK, "one", environment_file), report)
-    task.write_outputs(slots, found, {})
+    outputs, _ = task.collect_outputs(store, tasks.Work("small", EXIT_TASK, "one", environment_file), report)
+    task.write_outputs(slots, outputs, {})
     assert (tmp_path / "kfp" / "report").read_bytes() == report.read_bytes()
     assert b"<html" in report.read_bytes()
 
@@ -126,9 +126,9 @@ def test_a_task_that_is_asked_to_end_asks_its_command(tmp_path: Path, environmen
     program.write_text("#!/bin/sh\ntrap 'exit 143' TERM\necho begun\nwhile :; do read line; done\n")
     program.chmod(0o755)
     words = tasks.command_words(tasks.Work("small", "Trainer", "one", environment_file))
-    given = executor_input(tmp_path, "Trainer")
+    text = executor_input(tmp_path, "Trainer")
     process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli", "kubeflow", "task", "--executor-input", given, "--", *words],
+        [sys.executable, "-m", "pipeline.cli", "kubeflow", "task", "--executor-input", text, "--", *words],
         cwd=PROJECT,
         env={**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"},
         stdin=subprocess.PIPE,
@@ -138,6 +138,6 @@ def test_a_task_that_is_asked_to_end_asks_its_command(tmp_path: Path, environmen
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGTERM)
-    # The shell looks at its signals between two lines.
+    # The shell handles signals between two lines.
     assert process.communicate("\n", timeout=30)[0] == ""
     assert process.returncode == 143

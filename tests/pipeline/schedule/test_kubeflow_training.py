@@ -1,4 +1,4 @@
-"""Training in a TFJob: the job itself, how it is watched, what goes wrong, and that nothing of it stays."""
+"""Training in a TFJob: the job itself, how it is watched, what goes wrong, and that nothing of it remains."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GPUS = {"accelerator": {"type": "nvidia.com/gpu", "count": 2}}
 
 @dataclass(frozen=True)
 class Script(Launch):
-    """Processes that run a shell script, by name; those without one wait until they are ended."""
+    """Processes that run a shell script, by name; those without one wait until they are stopped."""
 
     scripts: tuple[tuple[str, str], ...] = ()
 
@@ -52,17 +52,17 @@ class Script(Launch):
 
 @pytest.fixture
 def settings() -> KubeflowSettings:
-    found = environments.load("kubeflow").kubeflow
-    assert found is not None
-    return found
+    section = environments.load("kubeflow").kubeflow
+    assert section is not None
+    return section
 
 
 @pytest.fixture
 def standin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubernetesStandin]:
-    monkeypatch.setattr(training_api, "SECONDS_BETWEEN_LOOKS", 0.02)
-    made = KubernetesStandin(tmp_path).start()
-    yield made
-    made.stop()
+    monkeypatch.setattr(training_api, "POLL_SECONDS", 0.02)
+    server = KubernetesStandin(tmp_path).start()
+    yield server
+    server.stop()
 
 
 Train = Callable[..., None]
@@ -81,24 +81,24 @@ def train(standin: KubernetesStandin, settings: KubeflowSettings, tmp_path: Path
 
 
 def changed(settings: KubeflowSettings, **trainer: Any) -> KubeflowSettings:
-    """Settings with others for the Trainer, and one secret of a registry."""
+    """The settings with changes for the Trainer, and a registry's secret."""
     document = settings.model_dump(exclude_unset=True)
     document["nodes"]["Trainer"] |= trainer
     return KubeflowSettings.model_validate(document | {"image_pull_secrets": ["registry"]})
 
 
 def test_the_tfjob_is_the_one_that_was_reviewed(settings: KubeflowSettings) -> None:
-    """specs/tfjob.yaml: parameter servers, GPUs, a taint, a selector; paths of this machine are written as words."""
+    """specs/tfjob.yaml: parameter servers, GPUs, a taint, a selector; local paths are replaced by placeholders."""
     toleration = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoExecute", "toleration_seconds": 60}
-    given = changed(settings, **GPUS, node_selector={"pool": "gpu"}, tolerations=[toleration], cpu_limit="4")
+    changed_settings = changed(settings, **GPUS, node_selector={"pool": "gpu"}, tolerations=[toleration], cpu_limit="4")
     launch = Launch(Path("/mnt/millrace/logs/taxi-1/x"), {"chief": 1, "worker": 2, "ps": 1}, "/mnt/millrace/p.json")
-    made = training.job_manifest("taxi", "taxi-1", given, launch, Owner("taxi-1-trainer-7", "1234"))
-    check_pods(made)
-    text = yaml.safe_dump(made, sort_keys=False)
+    manifest = training.job_manifest("taxi", "taxi-1", changed_settings, launch, Owner("taxi-1-trainer-7", "1234"))
+    check_pods(manifest)
+    text = yaml.safe_dump(manifest, sort_keys=False)
     text = text.replace(launch.command[0], "python").replace(str(ENGINE), "/millrace")
     path = Path(__file__).parent / "specs" / "tfjob.yaml"
-    kept = path.read_text() if path.exists() else ""
-    assert not list(difflib.unified_diff(kept.splitlines(), text.splitlines(), str(path), "made now", lineterm=""))
+    reviewed = path.read_text() if path.exists() else ""
+    assert not list(difflib.unified_diff(reviewed.splitlines(), text.splitlines(), str(path), "made now", lineterm=""))
 
 
 def test_names_are_labels_of_dns() -> None:
@@ -121,10 +121,10 @@ def test_a_job_whose_chief_ends_well_has_succeeded_and_is_deleted(
     ]
     assert standin.jobs == {}
     assert ("DELETE", f"{JOBS}/{JOB}") in standin.requests
-    told = capfd.readouterr().out
-    assert f"TFJob {JOB} in the namespace kubeflow: chief-0, worker-0, worker-1\n" in told
-    assert "chief-0 Succeeded (Completed)\n" in told
-    assert told.rstrip().endswith("\ntrained well")
+    output = capfd.readouterr().out
+    assert f"TFJob {JOB} in the namespace kubeflow: chief-0, worker-0, worker-1\n" in output
+    assert "chief-0 Succeeded (Completed)\n" in output
+    assert output.rstrip().endswith("\ntrained well")
 
 
 def test_the_last_lines_of_a_pod_that_failed_are_in_the_error(train: Train, standin: KubernetesStandin) -> None:
@@ -154,7 +154,7 @@ def test_the_cause_is_reported_before_those_that_lost_it(train: Train, tmp_path:
     assert str(caught.value) == f"a row is bad.\n{ending}\nMend it."
 
 
-def test_a_pod_that_the_cluster_takes_away_is_no_fault_of_the_training(train: Train) -> None:
+def test_a_pod_that_the_cluster_removes_is_not_a_training_error(train: Train) -> None:
     with pytest.raises(ClusterError) as caught:
         train(worker_0="kill -TERM $$", worker_1="exit 1")
     assert str(caught.value) == (
@@ -164,14 +164,14 @@ def test_a_pod_that_the_cluster_takes_away_is_no_fault_of_the_training(train: Tr
     assert command.exit_code(caught.value) == command.EXIT_TRY_AGAIN
 
 
-def test_an_api_that_is_away_for_a_while_costs_nothing(train: Train, standin: KubernetesStandin) -> None:
+def test_an_api_that_is_down_for_a_while_does_no_harm(train: Train, standin: KubernetesStandin) -> None:
     standin.answers = {"POST": [503], "GET": [500, 429, 504], "DELETE": [500]}
     train(chief_0="true")
     assert standin.jobs == {}
     assert len(standin.created) == 1
 
 
-def test_an_api_that_stays_away_is_tried_again_by_the_scheduler(
+def test_an_api_that_stays_down_is_retried_by_the_scheduler(
     train: Train, standin: KubernetesStandin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(training_api, "PATIENCE_SECONDS", 0)
@@ -198,7 +198,7 @@ def test_a_cluster_without_the_training_operator_is_reported(train: Train, stand
         train()
 
 
-def test_what_a_killed_attempt_left_goes_first(
+def test_what_a_killed_attempt_left_is_deleted_first(
     train: Train, standin: KubernetesStandin, settings: KubeflowSettings, tmp_path: Path
 ) -> None:
     left = training.job_manifest("taxi", "taxi-1", settings, Script(tmp_path, {"chief": 1, "worker": 1}, None), None)
@@ -218,7 +218,7 @@ def test_sigterm_leaves_no_job(train: Train, standin: KubernetesStandin, monkeyp
     assert standin.jobs == {}
 
 
-def test_a_job_that_somebody_deletes_is_missed(
+def test_a_job_that_somebody_deletes_is_an_error(
     train: Train, standin: KubernetesStandin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def delete(_seconds: float) -> None:
@@ -238,10 +238,10 @@ def test_only_trainings_in_several_processes_are_launched() -> None:
 
 
 def test_the_task_that_only_watches_holds_no_gpu(settings: KubeflowSettings) -> None:
-    given = changed(settings, **GPUS, cpu="8", memory="32Gi")
-    alone = training.trainer_task(TrainerSettings(epochs=1), given)
+    changed_settings = changed(settings, **GPUS, cpu="8", memory="32Gi")
+    alone = training.trainer_task(TrainerSettings(epochs=1), changed_settings)
     assert (alone.cpu, alone.memory, alone.accelerator and alone.accelerator.count) == ("8", "32Gi", 2)
-    watching = training.trainer_task(TrainerSettings(epochs=1, workers=2), given)
+    watching = training.trainer_task(TrainerSettings(epochs=1, workers=2), changed_settings)
     assert (watching.cpu, watching.memory, watching.accelerator) == ("1", "4Gi", None)
     assert watching.time_limit_seconds == 43200
 
