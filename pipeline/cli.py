@@ -35,10 +35,10 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """Loads the one command that is called: the others would take longer than a run with nothing to do."""
+    """Imports only the command that is called: importing all would take longer than a run with nothing to do."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
-        """All names."""
+        """The names of all commands."""
         return sorted(COMMANDS)
 
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
@@ -55,7 +55,7 @@ class Commands(click.Group):
 def main() -> None:
     """Raw files in, a validated and served model out, every artifact recorded."""
     project.enter()
-    # ML Metadata logs each error that it raises; what a user needs of it is in ours.
+    # ML Metadata logs each error that it raises; our errors have everything that a user needs.
     logging.getLogger("absl").setLevel(logging.CRITICAL)
 
 

@@ -1,1 +1,1 @@
-"""The commands of `millrace` that have a module of their own; cli.py has the others and registers all."""
+"""The commands of `millrace`, a module for each group; cli.py registers them."""

@@ -55,7 +55,7 @@ def why(node: str, recipe_name: str, environment_name: str) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     is_flag=False,
     flag_value="",
-    help="Write a page of both runs, with their data over each other, to FILE; else to diff-BEFORE-AFTER.html here.",
+    help="Write a page that compares both runs and their data to FILE, by default diff-BEFORE-AFTER.html.",
     metavar="[FILE]",
 )
 @lookup.JSON_OPTION
@@ -90,7 +90,7 @@ def diff(before: str, after: str, html: Path | None, as_json: bool, environment_
 
 
 def _write_page(store: Queries, before: RunRecord, after: RunRecord, path: Path) -> None:
-    # Imported here, for the templates take a tenth of a second that the terminal's answer does not need.
+    # Imported here because the templates take a tenth of a second, which terminal output does not need.
     from ui.report import comparison
 
     target = path if path.name else Path(f"diff-{before.id}-{after.id}.html")
@@ -162,10 +162,14 @@ def _name_artifact(artifact: ArtifactRecord) -> str:
 
 
 def _made_with(step: Step) -> list[str]:
-    made = fingerprint_of(step.node_run)
-    if made is None:
+    fingerprint = fingerprint_of(step.node_run)
+    if fingerprint is None:
         return []
-    code = [f"code {made.code_digest} ({len(made.code)} files)"] if made.code else []
-    packages = [", ".join(f"{name} {version}" for name, version in made.packages.items())] if made.packages else []
-    files = [f"file {path}  {digest[:DIGEST_DIGITS]}" for path, digest in made.files.items()]
+    code = [f"code {fingerprint.code_digest} ({len(fingerprint.code)} files)"] if fingerprint.code else []
+    packages = (
+        [", ".join(f"{name} {version}" for name, version in fingerprint.packages.items())]
+        if fingerprint.packages
+        else []
+    )
+    files = [f"file {path}  {digest[:DIGEST_DIGITS]}" for path, digest in fingerprint.files.items()]
     return [*code, *packages, *files]

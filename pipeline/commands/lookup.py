@@ -1,4 +1,4 @@
-"""What the inspecting commands share: the store, what an id means, how ids complete in the shell, and tables."""
+"""What the inspecting commands share: opening the store, finding things by id, shell completion, and tables."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def open_store(workplace: Workplace) -> Queries:
-    """A workplace's metadata store.
+    """Opens a workplace's metadata store.
 
     Raises:
-        MillraceError: There is none yet, another process is making it, or it cannot be reached.
+        MillraceError: There is none yet, another process is creating it, or it cannot be reached.
     """
     try:
         store = workplace.open_store()
     except BUSY as error:
-        what = workplace.described_store
-        raise MillraceError(f"{what} cannot be read now: {error}", "A run may be making it; try again.") from error
+        description = workplace.described_store
+        raise MillraceError(
+            f"{description} cannot be read now: {error}", "A run may be making it; try again."
+        ) from error
     if store is None:
         run_it = shell_line("run", DEFAULT_RECIPE, *environment_words(workplace.name))
         raise MillraceError("nothing has run yet: there is no metadata store.", f"Make one:  {run_it}")
@@ -45,22 +47,22 @@ def open_store(workplace: Workplace) -> Queries:
 
 
 def find_run(store: Queries, run_id: str | None) -> RunRecord:
-    """The run of that id; the latest one for None.
+    """The run with that id; the latest for None.
 
     Raises:
         MillraceError: There is none.
     """
     run = store.run(run_id) if run_id else next(iter(store.runs(limit=1)), None)
     if run is None:
-        known = store.all_run_ids()
-        otherwise = f"The latest is {known[0]}." if known else "No run began yet."
-        hint = did_you_mean(run_id or "", known, otherwise, cutoff=0.5)
+        run_ids = store.all_run_ids()
+        otherwise = f"The latest is {run_ids[0]}." if run_ids else "No run began yet."
+        hint = did_you_mean(run_id or "", run_ids, otherwise, cutoff=0.5)
         raise MillraceError(f"no run {run_id!r}. {hint}" if run_id else hint)
     return run
 
 
 def find_artifact(store: Queries, name: str) -> MadeArtifact:
-    """The artifact of an id, or the newest one that lies in, or was pushed to, a folder.
+    """The artifact with an id, or the newest that is stored in, or was pushed to, a folder.
 
     Raises:
         MillraceError: There is none.
@@ -83,7 +85,7 @@ def complete_runs(context: click.Context, _parameter: click.Parameter, incomplet
 def complete_artifacts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of the newest artifacts for the shell."""
     store = _for_completion(context)
-    ids = [str(made.artifact.id) for made in store.artifacts(limit=WIDEST)] if store else []
+    ids = [str(entry.artifact.id) for entry in store.artifacts(limit=WIDEST)] if store else []
     return [number for number in ids if number.startswith(incomplete)]
 
 
@@ -98,7 +100,7 @@ def _for_completion(context: click.Context) -> Queries | None:
     try:
         return Workplace.load(name).open_store()
     except (MillraceError, *BUSY):
-        # A message would land in the middle of the line that is being typed; the command itself prints it.
+        # A message would appear in the middle of the line being typed; the command itself prints it.
         return None
 
 
@@ -108,7 +110,7 @@ def local_time(milliseconds: int) -> str:
 
 
 def make_table(title: str, headings: Sequence[str], right: Sequence[str] = ()) -> Table:
-    """An empty table in the style of all commands."""
+    """An empty table in the style that all commands share."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     for heading in headings:
         table.add_column(heading, header_style="dim", justify="right" if heading in right else "left", no_wrap=True)
@@ -116,7 +118,7 @@ def make_table(title: str, headings: Sequence[str], right: Sequence[str] = ()) -
 
 
 def print_wide(shown: object) -> None:
-    """Prints a table or a tree; a terminal that is too narrow breaks the lines, and no id is cut."""
+    """Prints a table or a tree; a terminal that is too narrow wraps the lines, so that no id is cut off."""
     console = Console()
     console.width = max(console.width, WIDEST)
     console.print(shown, highlight=False)

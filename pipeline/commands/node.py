@@ -32,15 +32,15 @@ EXIT_TERMINATED = 143
 
 @click.group()
 def node() -> None:
-    """Run the nodes of a pipeline one by one, each as a process of its own."""
+    """Run the nodes of a pipeline one by one, each in its own process."""
 
 
 @node.command("run")
 @click.argument("recipe_name", metavar="RECIPE")
 @click.argument("node_name", metavar="NODE")
-@click.option("--run", "run_id", required=True, metavar="RUN", help="The run's id; its first node begins it.")
+@click.option("--run", "run_id", required=True, metavar="RUN", help="The run's id; its first node creates it.")
 @SET_OPTION
-@click.option("--force", is_flag=True, help="Run it although nothing that it depends on changed.")
+@click.option("--force", is_flag=True, help="Run it even if nothing that it depends on changed.")
 @ENVIRONMENT_OPTION
 @reports_errors
 def run_node(
@@ -50,8 +50,8 @@ def run_node(
 
     \b
     Exit codes: 0 succeeded, 1 the node failed, 2 wrong settings or nodes before it
-    have not succeeded, 75 try again (metadata store, Flink or cluster is away, or
-    another process is at it), 130 interrupted, 143 terminated.
+    have not succeeded, 75 try again (metadata store, Flink or cluster is down, or
+    another process is running it), 130 interrupted, 143 terminated.
     """
     context = RunContext.create(recipe_name, overrides, environment_name, run_id, force=force)
     name = nodes.find(node_name, context.recipe.settings.nodes)
@@ -61,13 +61,13 @@ def run_node(
 
 
 def training_launcher(context: RunContext, node_name: str) -> Launcher | None:
-    """What starts a training in several processes in pods of its own, where Kubernetes schedules the nodes.
+    """The launcher for distributed training in pods, if Kubernetes schedules the nodes.
 
     Returns:
-        None where the processes are this machine's, and of a node that trains nothing.
+        None if the processes run on this machine, and for a node that does not train.
 
     Raises:
-        SettingsError: The pods cannot train so, or would not see the files.
+        SettingsError: The pods cannot train with these settings, or would not see the files.
     """
     settings = context.environment.kubeflow
     if settings is None or node_name != nodes.TRAINER_NODE:
@@ -82,7 +82,7 @@ def training_launcher(context: RunContext, node_name: str) -> Launcher | None:
 
 
 def _run(context: RunContext, node_name: str) -> int:
-    """Runs the node, tells how it ended, and says with which exit code."""
+    """Runs the node, reports how it ended, and returns the exit code."""
     try:
         with node_runs.stopped_by_the_scheduler():
             task = node_runs.Task(context, node_name, training_launcher(context, node_name))
@@ -96,18 +96,18 @@ def _run(context: RunContext, node_name: str) -> int:
     except KeyboardInterrupt:
         click.echo("Stopped. Nothing half done is left; the same command goes on.")
         return EXIT_INTERRUPTED
-    _tell_end(task, done)
+    _report_end(task, done)
     return 0
 
 
 def exit_code(error: MillraceError) -> int:
-    """What tells a scheduler whether to run the node again."""
+    """The exit code that tells a scheduler whether to run the node again."""
     if isinstance(error, (BusyError, ClusterError, EngineError, StoreError)):
         return EXIT_TRY_AGAIN
     return EXIT_SETTINGS if isinstance(error, SettingsError) else EXIT_ERROR
 
 
-def _tell_end(task: node_runs.Task, done: node_runs.Done) -> None:
+def _report_end(task: node_runs.Task, done: node_runs.Done) -> None:
     if not done.new:
         click.echo(f"{task.node} succeeded in run {task.run_id} before; nothing to do.")
         return
@@ -119,7 +119,7 @@ def _tell_end(task: node_runs.Task, done: node_runs.Done) -> None:
 def _leave(code: int, began_light: bool) -> None:
     if "tensorflow" not in sys.modules or not began_light:
         sys.exit(code)
-    # Taking TensorFlow and Beam apart again takes over a second and ends in a traceback of TensorFlow's own.
+    # Without cleanup: tearing down TensorFlow and Beam takes over a second and ends in a traceback from TensorFlow.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

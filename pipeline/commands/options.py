@@ -1,4 +1,4 @@
-"""What the commands share: their options, their exit codes, and how they tell errors."""
+"""What the commands share: their options, their exit codes, and how they report errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ENVIRONMENT_OPTION = click.option(
 
 
 def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Prints an error that the user can mend as one message, and ends with its documented exit code."""
+    """Prints an error that the user can mend as one message, and exits with its documented code."""
 
     @wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

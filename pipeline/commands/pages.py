@@ -1,4 +1,4 @@
-"""`millrace inspect` and `millrace report`: the metadata store as pages in a browser, and a run as one file."""
+"""`millrace inspect` and `millrace report`: the metadata store as web pages, and a run as one file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ HOST = "127.0.0.1"
 
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any free one.")
-@click.option("--host", default=HOST, show_default=True, help="Another one lets others in, without a password.")
+@click.option("--host", default=HOST, show_default=True, help="Any other address lets others in, without a password.")
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
-@click.option("--tensorboard", is_flag=True, help="Start a TensorBoard beside it, for the curves of all runs.")
+@click.option("--tensorboard", is_flag=True, help="Also start a TensorBoard with the curves of all runs.")
 @ENVIRONMENT_OPTION
 @reports_errors
 def inspect(port: int, host: str, opens: bool, tensorboard: bool, environment_name: str) -> None:
     """Show runs, artifacts, models and comparisons in a browser; read-only, until Ctrl-C."""
-    # Only this command needs a web server.
+    # Imported here because only this command needs a web server.
     from ui.dashboard import app
     from ui.dashboard.site import TensorBoardProcess
 
@@ -54,13 +54,15 @@ def _started(host: str, opens: bool, url: str) -> None:
 
     click.echo(f"Inspect    {url}  (Ctrl-C ends it)")
     if not is_loopback(host):
-        click.secho(f"warning: whoever reaches {host} reads all of it: there is no password.", fg="yellow", err=True)
+        click.secho(
+            f"warning: anyone who can reach {host} can read all of it: there is no password.", fg="yellow", err=True
+        )
     if opens:
         webbrowser.open(url)
 
 
 def site(workplace: Workplace, tensorboard: TensorBoard | None = None) -> Site:
-    """A workplace as what the dashboard shows."""
+    """The site that the dashboard shows for a workplace."""
     environment, where = workplace.environment, environment_words(workplace.name)
 
     def opened() -> Queries | None:
@@ -93,7 +95,7 @@ def site(workplace: Workplace, tensorboard: TensorBoard | None = None) -> Site:
 @ENVIRONMENT_OPTION
 @reports_errors
 def report(run_id: str | None, output: Path | None, environment_name: str) -> None:
-    """Write the report of RUN, or of the latest run, anew: one HTML file."""
+    """Write the report of RUN, or of the latest run, again: one HTML file."""
     workplace = Workplace.load(environment_name)
     store = lookup.open_store(workplace)
     run = lookup.find_run(store, run_id)

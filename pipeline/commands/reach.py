@@ -1,4 +1,4 @@
-"""What an environment names, reached for: what is fine, what is not, and how to mend it."""
+"""Checks that everything an environment names can be reached: what is fine, what is not, and how to mend it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from pipeline.run.workplace import Workplace
 LEAST_FREE_BYTES = 1_000_000_000
 GIGABYTE = 1e9
 CHECK_CONTEXT = "millrace_check"
-"""The type and name of a context that is written anew by each check, to see that the store can be written to."""
+"""The type and name of a context that each check rewrites, to see whether the store can be written to."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """One thing that an environment names.
+    """The result of checking one thing that an environment names.
 
     Attributes:
         name: The setting.
         fine: Whether it can be used.
-        text: What it is; or what is wrong.
+        text: What it is, or what is wrong.
         fix: How to mend it.
     """
 
@@ -45,7 +45,7 @@ class Reached:
 
 
 def reach_everything(workplace: Workplace) -> Iterator[Reached]:
-    """Reaches for each thing that an environment names, one after the other."""
+    """Checks everything that an environment names, one thing after another."""
     environment, objects = workplace.environment, workplace.mirror
     yield _check_setting("metadata_store", lambda: _reach_store(workplace))
     if objects is not None:
@@ -81,7 +81,7 @@ def _check_setting(name: str, reach: Callable[[], str]) -> Reached:
 
 
 def _reach_kubeflow(settings: KubeflowSettings) -> str:
-    # Its REST client takes a third of a second to import.
+    # Imported here because its REST client takes a third of a second.
     from pipeline.schedule.kubeflow.client import Client
 
     Client(settings).check_reachable()
@@ -115,17 +115,17 @@ def _write(store: mlmd.MetadataStore) -> None:
 
 
 def _reach_folder(folder: Path) -> str:
-    """Whether files can be made and locked in a folder, or in the nearest one above it that is there."""
-    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    """Checks that files can be created and locked in a folder, or in its nearest parent that exists."""
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     try:
-        with tempfile.TemporaryFile(dir=there) as file:
+        with tempfile.TemporaryFile(dir=existing) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        free = shutil.disk_usage(there).free
+        free = shutil.disk_usage(existing).free
     except OSError as error:
         raise MillraceError(
-            f"{there} cannot be written to: {error.strerror}.", "Make it a folder that this user may write to."
+            f"{existing} cannot be written to: {error.strerror}.", "Make it a folder that this user may write to."
         ) from error
     if free < LEAST_FREE_BYTES:
-        raise MillraceError(f"{there} has {free / GIGABYTE:.1f} GB free, expected at least 1.", "Make room in it.")
-    made = "" if there == folder else "will be made, "
-    return f"{folder}: {made}{free / GIGABYTE:.0f} GB free"
+        raise MillraceError(f"{existing} has {free / GIGABYTE:.1f} GB free, expected at least 1.", "Make room in it.")
+    note = "" if existing == folder else "will be made, "
+    return f"{folder}: {note}{free / GIGABYTE:.0f} GB free"

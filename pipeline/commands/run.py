@@ -1,4 +1,4 @@
-"""`millrace run`: runs a recipe's pipeline and tells how it ended."""
+"""`millrace run`: runs a recipe's pipeline and reports how it ended."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from pipeline.run.folder import Request
 @click.command()
 @RECIPE_ARGUMENT
 @SET_OPTION
-@click.option("--from", "from_node", metavar="NODE", help="Begin here; take what comes before from the last run.")
+@click.option("--from", "from_node", metavar="NODE", help="Begin here; take earlier results from the last run.")
 @click.option("--to", "to_node", metavar="NODE", help="End here.")
-@click.option("--force", is_flag=True, help="Run nodes although nothing that they depend on changed.")
+@click.option("--force", is_flag=True, help="Run nodes even if nothing that they depend on changed.")
 @ENVIRONMENT_OPTION
 @reports_errors
 def run(
@@ -68,17 +68,17 @@ def run(
 
 
 def _with_proposals(error: AnomalyError, context: RunContext) -> AnomalyError:
-    """What was known before anything ran; what to compare with is an earlier run, where there is one."""
+    """Adds the command that compares the data with the schema, if there is an earlier run to compare with."""
     store = context.workplace.open_store()
-    # Told in full, for the settings of that run may have named other files.
+    # Always given, because that run's settings may have named other files.
     overrides = context.request.overrides or (f"data.path={context.recipe.settings.data.path}",)
-    compared = store is not None and store.run_ids(context.recipe.name)
-    see = [_see_changes(context.request, *set_words(overrides))] if compared else []
+    has_runs = store is not None and store.run_ids(context.recipe.name)
+    see = [_see_changes(context.request, *set_words(overrides))] if has_runs else []
     return AnomalyError(error.what, "\n".join([error.fix or "", *see]))
 
 
 def _show_end(console: Console, context: RunContext, finished: local.Run) -> None:
-    """Prints what came out of the run, where to read on, and what to do next."""
+    """Prints the run's summary, where to read more, and the next commands."""
     report = _report_line(context, finished)
     if not finished.new:
         console.print(f"Up to date: nothing changed since run {finished.id}.", highlight=False)
@@ -101,7 +101,7 @@ def _show_end(console: Console, context: RunContext, finished: local.Run) -> Non
 
 
 def _report_line(context: RunContext, finished: local.Run) -> str:
-    """Where the run's report is, which is written now for a new run; how to make it, where an earlier run left none."""
+    """Writes the report of a new run and says where it is; for an earlier run without one, how to write it."""
     line = reports.write_after_run(context.workplace, finished.id, context.recipe) if finished.new else None
     if line is not None:
         return line
@@ -120,7 +120,7 @@ def _next_commands(recipe_name: str, where: list[str], summary: run_summary.RunS
 
 
 def _after_failure(request: Request, kind: str | None) -> str:
-    """The commands that go on after a node failed; what stopped on anomalies may be right, and the schema behind."""
+    """The next commands after a node failed; after anomalies, the data may be right and the schema out of date."""
     go_on = f"Go on:  {run_line(request)}"
     return f"{_see_changes(request)}\n{go_on}" if kind == AnomalyError.__name__ else go_on
 

@@ -25,7 +25,7 @@ from pipeline.run.workplace import Workplace
 POLL_SECONDS = 1.0
 STYLES = progress.STYLES | {"starting": "dim"}
 LIMIT_OPTION = click.option(
-    "--limit", type=click.IntRange(min=1), default=PAGE, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(min=1), default=PAGE, show_default=True, help="How many at most."
 )
 
 
@@ -67,7 +67,7 @@ def runs(recipe_name: str | None, limit: int, as_json: bool, environment_name: s
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False, shell_complete=lookup.complete_runs)
-@click.option("--follow", is_flag=True, help="Go on until the run ends.")
+@click.option("--follow", is_flag=True, help="Keep showing it until the run ends.")
 @JSON_OPTION
 @ENVIRONMENT_OPTION
 @reports_errors
@@ -78,9 +78,9 @@ def status(run_id: str | None, follow: bool, as_json: bool, environment_name: st
     if follow and not as_json:
         run = _follow(workplace, run)
     elif follow:
-        while _goes_on(workplace, run):
+        while _is_going_on(workplace, run):
             time.sleep(POLL_SECONDS)
-            run = _again(workplace, run)
+            run = _reread(workplace, run)
     if as_json:
         lookup.print_json(run_values(run) | {"nodes": [node_values(node) for node in run.nodes]})
         return
@@ -99,14 +99,14 @@ def _follow(workplace: Workplace, run: RunRecord) -> RunRecord:
     with progress.View(Console(), run.id, nodes.all_names(run.pipeline)) as view:
         while True:
             view.update({node.node: node for node in run.nodes}, folder)
-            if not _goes_on(workplace, run):
+            if not _is_going_on(workplace, run):
                 return run
             time.sleep(POLL_SECONDS)
-            run = _again(workplace, run)
+            run = _reread(workplace, run)
 
 
-def _goes_on(workplace: Workplace, run: RunRecord) -> bool:
-    """Between two nodes nothing runs, as at the end; only the lock tells these apart."""
+def _is_going_on(workplace: Workplace, run: RunRecord) -> bool:
+    """Whether a run is going on; between two nodes, only the lock tells that it has not ended."""
     if run.goes_on:
         return True
     newest = workplace.patiently(lambda: lookup.open_store(workplace).run_ids(run.pipeline)[:1])
@@ -114,8 +114,8 @@ def _goes_on(workplace: Workplace, run: RunRecord) -> bool:
     return newest == [run.id] and lock.is_held(run.pipeline, workplace.environment, folder)
 
 
-def _again(workplace: Workplace, run: RunRecord) -> RunRecord:
-    """The run as it is now; as it was, where the store is busy at this look."""
+def _reread(workplace: Workplace, run: RunRecord) -> RunRecord:
+    """The current state of the run; its last known state if the store is busy."""
     try:
         return workplace.patiently(lambda: lookup.open_store(workplace).run(run.id)) or run
     except (MillraceError, *BUSY) as error:
@@ -141,11 +141,11 @@ def artifacts(type_name: str | None, limit: int, as_json: bool, environment_name
     _check_type(store, type_name)
     page = store.artifacts(type_name, limit)
     if as_json:
-        lookup.print_json([artifact_values(made) for made in page])
+        lookup.print_json([artifact_values(entry) for entry in page])
         return
     shown = lookup.make_table("Artifacts", ("Id", "Type", "Made", "Run", "Node", "Where"), right=("Id",))
-    for made in page:
-        record, place = made.artifact, made.place
+    for entry in page:
+        record, place = entry.artifact, entry.place
         where = display_path(record.uri)
         run, node = (place.run or "", place.node) if place else ("", "")
         shown.add_row(str(record.id), record.type, lookup.local_time(record.created), run, node, where)
@@ -153,6 +153,6 @@ def artifacts(type_name: str | None, limit: int, as_json: bool, environment_name
 
 
 def _check_type(store: Queries, type_name: str | None) -> None:
-    known = store.artifact_types()
-    if type_name is not None and type_name not in known:
-        raise MillraceError(f"no artifacts of type {type_name!r}. {did_you_mean(type_name, known)}")
+    type_names = store.artifact_types()
+    if type_name is not None and type_name not in type_names:
+        raise MillraceError(f"no artifacts of type {type_name!r}. {did_you_mean(type_name, type_names)}")

@@ -1,4 +1,4 @@
-"""`millrace serve` and `millrace rollback`: the model server over what a recipe pushed, and an older version again."""
+"""`millrace serve` and `millrace rollback`: serve a recipe's pushed models, and go back to an older version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.run.command_lines import DEFAULT_RECIPE, display_path, environment
 from pipeline.run.workplace import Workplace
 
 REST_PORT = 8501
-"""That TensorFlow Serving's image opens."""
+"""The port that TensorFlow Serving's image opens."""
 
 WIDEST = 200
 
@@ -29,7 +29,7 @@ WIDEST = 200
 @reports_errors
 def serve(environment_name: str, words: tuple[str, ...]) -> None:
     """Serve a recipe's pushed models over REST and gRPC; takes TensorFlow Serving's flags."""
-    # The server's settings are light; it imports TensorFlow once its flags are right.
+    # Cheap to import: the server imports TensorFlow only after it has checked its flags.
     from serving import main as server
 
     named = bool(words) and not words[0].startswith("-")
@@ -44,7 +44,9 @@ def serve(environment_name: str, words: tuple[str, ...]) -> None:
 
 @click.command()
 @RECIPE_ARGUMENT
-@click.option("--to", "version", type=int, metavar="VERSION", help="Which one; else the one before the served one.")
+@click.option(
+    "--to", "version", type=int, metavar="VERSION", help="Which version; default: the one before the served one."
+)
 @click.option("--list", "listed", is_flag=True, help="Show the versions and change nothing.")
 @ENVIRONMENT_OPTION
 @reports_errors
@@ -59,7 +61,7 @@ def rollback(recipe_name: str, version: int | None, listed: bool, environment_na
         if not existing:
             raise PushError(f"{folder} holds no version.")
         shown = rollbacks.version_entries(recipe_name, existing, workplace.open_store())
-        # A terminal that is too narrow breaks the lines; no number is cut.
+        # A terminal that is too narrow wraps the lines; no number is cut off.
         console.width = max(console.width, WIDEST)
         console.print(rollbacks.versions_table(recipe_name, shown))
         return

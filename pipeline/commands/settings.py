@@ -35,7 +35,7 @@ def show(recipe_name: str, overrides: tuple[str, ...]) -> None:
 @ENVIRONMENT_OPTION
 @reports_errors
 def check(environment_name: str) -> None:
-    """Reach for everything that an environment names: its metadata store and its folders.
+    """Check that everything an environment names can be reached: its metadata store, its folders, its servers.
 
     \b
     Exit codes: 0 all is fine, 1 something cannot be reached, 2 wrong settings.

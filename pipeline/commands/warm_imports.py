@@ -1,4 +1,4 @@
-"""What `pipeline.run.warm` forks from: imports all that a node of a pipeline needs, and does nothing with it."""
+"""The process that `pipeline.run.warm` forks from: imports all that a pipeline's node needs, and does nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.run.folder import redirect_output
 from pipeline.run.lean_imports import lean
 
 with redirect_output(Path(os.devnull)), warnings.catch_warnings(), lean():
-    # Their new versions' announcements are no news to who rehearses.
+    # Deprecation warnings of these libraries are of no use in a rehearsal.
     warnings.simplefilter("ignore")
     from pipeline.commands import kubeflow, node
     from pipeline.commands.kubeflow import inside

@@ -9,7 +9,7 @@ from pipeline.commands.kubeflow import inside, rehearse, runs, schedules
 
 @click.group()
 def kubeflow() -> None:
-    """Schedule the pipeline on Kubeflow Pipelines: one container task a node."""
+    """Schedule the pipeline on Kubeflow Pipelines: one container task per node."""
 
 
 for command in (

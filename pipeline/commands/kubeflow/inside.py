@@ -1,4 +1,4 @@
-"""What the tasks' containers call: a node's work, the verdict on a model, and the end of a run."""
+"""The commands that the tasks' containers call: a node's work, the verdict on a model, and the end of a run."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from pipeline.run.workplace import Workplace
 
 
 def close_run(recipe_name: str, overrides: Sequence[str], run_id: str, workplace: Workplace) -> list[str]:
-    """Closes a run of which no task goes on any more, and writes its report.
+    """Closes a run whose tasks have all ended, and writes its report.
 
     Returns:
-        What was done, a line each.
+        What was done, one line each.
 
     Raises:
-        StoreError: The metadata store stayed away.
+        StoreError: The metadata store stayed down.
         MillraceError: It is empty.
     """
-    # Patiently, for Kubeflow does not try this task again.
+    # Patiently, because Kubeflow does not retry this task.
     records = workplace.patiently(lambda: _nodes(recipe_name, run_id, workplace))
     unfinished = [node.node for node in records.values() if node.state in NEVER_ENDED]
     workplace.sweep_leftovers(recipe_name, run_id)
     line = reports.write_after_run(workplace, run_id, recipe.load(recipe_name, overrides))
     lines = [f"{node}: its task ended before it did; cancelled." for node in unfinished]
-    return [*lines, line or f"No report: run {run_id} never came as far as the metadata store."]
+    return [*lines, line or f"No report: run {run_id} never reached the metadata store."]
 
 
 def run_result(recipe_name: str, run_id: str, workplace: Workplace) -> run_summary.RunSummary:
-    """What came out of a run.
+    """Reads the summary of a run.
 
     Raises:
-        StoreError: The metadata store is away.
+        StoreError: The metadata store is down.
         MillraceError: It is empty.
     """
     nodes = _nodes(recipe_name, run_id, workplace)
@@ -59,11 +59,11 @@ RECIPE = click.argument("recipe_name", metavar="RECIPE")
 
 
 @click.command(hidden=True, context_settings={"ignore_unknown_options": True})
-@click.option("--executor-input", required=True, help="What Kubeflow's launcher puts for {{$}}.")
+@click.option("--executor-input", required=True, help="What Kubeflow's launcher fills in for {{$}}.")
 @click.argument("command", nargs=-1, required=True)
 @reports_errors
 def task(executor_input: str, command: tuple[str, ...]) -> None:
-    """Run COMMAND, and tell Kubeflow of what it made."""
+    """Run COMMAND, and report its outputs to Kubeflow."""
     from pipeline.schedule.kubeflow import task as tasks
 
     sys.exit(tasks.run_task(executor_input, command))
@@ -89,6 +89,6 @@ def verdict(recipe_name: str, run_id: str, environment_name: str) -> None:
 @ENVIRONMENT_OPTION
 @reports_errors
 def close(recipe_name: str, run_id: str, overrides: tuple[str, ...], environment_name: str) -> None:
-    """Close a run of which no task goes on any more, and write its report."""
+    """Close a run whose tasks have all ended, and write its report."""
     for line in close_run(recipe_name, overrides, run_id, Workplace.load(environment_name)):
         click.echo(line)

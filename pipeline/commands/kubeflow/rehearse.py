@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipeline.schedule.kubeflow.watch import TaskState
 
 FOLDER = "kubeflow"
-"""Of the launcher's files, in the run's folder of logs."""
+"""The folder of the launcher's files, in the run's log folder."""
 
 
 @click.command()
@@ -40,11 +40,20 @@ FOLDER = "kubeflow"
 @SPAN_OPTION
 @ENVIRONMENT_OPTION
 @click.option(
-    "--on", "here", default="rehearsal", show_default=True, metavar="ENV", help="What stands for the cluster here."
+    "--on",
+    "here",
+    default="rehearsal",
+    show_default=True,
+    metavar="ENV",
+    help="The environment that replaces the cluster.",
 )
 @click.option("--run", "run_id", help="The run's name in the metadata store; by recipe and time unless given.")
 @click.option(
-    "--at-once", type=click.IntRange(min=1), default=os.cpu_count() or 1, show_default="CPUs", help="So many tasks."
+    "--at-once",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    show_default="CPUs",
+    help="How many tasks at a time.",
 )
 @reports_errors
 def rehearse(
@@ -67,7 +76,7 @@ def rehearse(
 
     chosen = recipe.load(recipe_name, overrides)
     place = Workplace.load(here)
-    # Made now: tasks that begin together would make its tables together.
+    # Created now, because tasks that begin at the same time would all try to create its tables.
     place.prepare_store()
     place.open_for_writing()
     text = Target.load(environment_name).compile_spec(chosen, overrides)

@@ -98,13 +98,13 @@ def _end(run: Any, name: str, target: Target) -> None:
 
 
 LOOKED_THROUGH = 1000
-"""So many of the newest runs are looked through for a name."""
+"""How many of the newest runs are searched for a name."""
 
 RUN_ARGUMENT = click.argument("run_name", metavar="[RUN]", required=False)
 
 
 def _run(client: Client, name: str | None) -> Any:
-    """The run of that name, or with that id of Kubeflow's; the newest for None.
+    """The run with that name, or with that Kubeflow id; the newest for None.
 
     Raises:
         MillraceError: There is none.
@@ -119,9 +119,9 @@ def _run(client: Client, name: str | None) -> Any:
 
 
 def _own_name(run: Any) -> str:
-    """Its name in the metadata store; of one that a schedule started, what that ends with."""
-    given = (run.runtime_config.parameters if run.runtime_config else None) or {}
-    return str(given.get(tasks.RUN_PARAMETER) or run.run_id)
+    """A run's name in the metadata store; for one that a schedule started, the id that the name ends with."""
+    parameters = (run.runtime_config.parameters if run.runtime_config else None) or {}
+    return str(parameters.get(tasks.RUN_PARAMETER) or run.run_id)
 
 
 @click.command()
@@ -136,11 +136,11 @@ def status(run_name: str | None, list_all: bool, environment_name: str) -> None:
     target = Target.load(environment_name)
     client = target.client
     if list_all:
-        made = lookup.make_table("Runs on the cluster", ("Run", "State", "Started", "Kubeflow's id"))
+        table = lookup.make_table("Runs on the cluster", ("Run", "State", "Started", "Kubeflow's id"))
         for run in client.runs(lookup.WIDEST):
             began = f"{run.created_at:%Y-%m-%d %H:%M:%S}" if run.created_at else ""
-            made.add_row(_own_name(run), watch.WORDS.get(run.state or "", "waiting"), began, run.run_id)
-        lookup.print_wide(made)
+            table.add_row(_own_name(run), watch.WORDS.get(run.state or "", "waiting"), began, run.run_id)
+        lookup.print_wide(table)
         return
     run = _run(client, run_name)
     click.echo(f"{_own_name(run)}: {watch.WORDS.get(run.state or '', 'waiting')}")
@@ -151,7 +151,7 @@ def status(run_name: str | None, list_all: bool, environment_name: str) -> None:
 @click.command()
 @click.argument("run_name", metavar="RUN")
 @click.argument("task_name", metavar="NODE")
-@click.option("--follow", is_flag=True, help="Go on until the task ends.")
+@click.option("--follow", is_flag=True, help="Keep printing until the task ends.")
 @ENVIRONMENT_OPTION
 @reports_errors
 def logs(run_name: str, task_name: str, follow: bool, environment_name: str) -> None:

@@ -1,4 +1,4 @@
-"""`millrace kubeflow schedule`, `schedules`, `pause`, `resume` and `delete`: runs that come again."""
+"""`millrace kubeflow schedule`, `schedules`, `pause`, `resume` and `delete`: recurring runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEDULE_ARGUMENT = click.argument("name", metavar="NAME")
 @click.option("--cron", "cron_line", metavar="LINE", help='When, such as "30 3 * * *"; six fields begin with seconds.')
 @click.option("--every", metavar="TIME", help="How often, such as 30m, 6h or 1d.")
 @click.option("--name", help="The schedule's name; the recipe's unless given.")
-@click.option("--catch-up/--no-catch-up", help="Make up for times that were missed, one run each.", show_default=True)
+@click.option("--catch-up/--no-catch-up", help="Start a run for each time that was missed.", show_default=True)
 @click.option(
     "--max-concurrency",
     type=click.IntRange(1, 10),
@@ -54,16 +54,16 @@ def schedule(
     if any(existing.display_name == name for existing in client.schedules()):
         remove = target.command("delete", name)
         raise MillraceError(
-            f"a schedule {name!r} is there already, and goes on with the version that it was made with.",
+            f"a schedule {name!r} exists already, and goes on with the version that it was made with.",
             f"Remove it first ({remove}), or choose another --name.",
         )
     _, version = target.upload(recipe_name, overrides)
-    # No name: each run gets one of its own, by Kubeflow's id.
-    given = shared.parameters("", None, overrides)
+    # No name: each run gets its own, from Kubeflow's id.
+    parameters = shared.parameters("", None, overrides)
     policy = {"trigger": trigger, "max_concurrency": str(max_concurrency), "no_catchup": not catch_up}
-    made = client.schedule(name, version, given, **policy)
-    click.echo(f"Scheduled  {name}: {_when(made.trigger or trigger)}")
-    click.echo(f"Watch      {target.page(f'recurringrun/details/{made.recurring_run_id}')}")
+    created = client.schedule(name, version, parameters, **policy)
+    click.echo(f"Scheduled  {name}: {_when(created.trigger or trigger)}")
+    click.echo(f"Watch      {target.page(f'recurringrun/details/{created.recurring_run_id}')}")
 
 
 def _trigger(cron_line: str | None, every: str | None) -> Any:
@@ -90,18 +90,18 @@ def _when(trigger: Any) -> str:
 @reports_errors
 def schedules(environment_name: str) -> None:
     """List the schedules."""
-    made = lookup.make_table("Schedules", ("Name", "State", "When", "Catches up", "At once", "Kubeflow's id"))
+    table = lookup.make_table("Schedules", ("Name", "State", "When", "Catches up", "At once", "Kubeflow's id"))
     for listed in Target.load(environment_name).client.schedules():
         trigger = listed.trigger
         when = trigger.cron_schedule.cron if trigger.cron_schedule else _when(trigger)
         state = {"ENABLED": "on", "DISABLED": "paused"}.get(listed.status or "", listed.status or "")
         catches = "no" if listed.no_catchup else "yes"
-        made.add_row(listed.display_name, state, when, catches, str(listed.max_concurrency), listed.recurring_run_id)
-    lookup.print_wide(made)
+        table.add_row(listed.display_name, state, when, catches, str(listed.max_concurrency), listed.recurring_run_id)
+    lookup.print_wide(table)
 
 
 def _schedule_id(client: Client, name: str) -> str:
-    """The id of the schedule with that name, or that id.
+    """The id of the schedule with that name or id.
 
     Raises:
         MillraceError: There is none, or several.
@@ -118,7 +118,7 @@ def _schedule_id(client: Client, name: str) -> str:
 
 
 def _command(verb: str, done: str, description: str) -> click.Command:
-    """A command that has one thing done to a schedule: `verb` is its name and the client's method."""
+    """A command that changes a schedule; `verb` is the name of both the command and the client's method."""
 
     @click.command(verb, help=description)
     @SCHEDULE_ARGUMENT
@@ -132,6 +132,6 @@ def _command(verb: str, done: str, description: str) -> click.Command:
     return change
 
 
-pause = _command("pause", "Paused", "Let a schedule start nothing until it is resumed.")
-resume = _command("resume", "Resumed", "Let a paused schedule go on.")
-delete = _command("delete", "Deleted", "Remove a schedule; the runs that it started stay.")
+pause = _command("pause", "Paused", "Pause a schedule: it starts nothing until it is resumed.")
+resume = _command("resume", "Resumed", "Resume a paused schedule.")
+delete = _command("delete", "Deleted", "Delete a schedule; the runs that it started stay.")

@@ -1,4 +1,4 @@
-"""What the commands that speak to a cluster share."""
+"""Options and helpers of the commands that talk to a cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Target:
 
     Attributes:
         environment: The environment.
-        name: What the user calls it.
+        name: Its name or file, as the user gave it.
         settings: Its `kubeflow` section, checked.
     """
 
@@ -50,17 +50,17 @@ class Target:
 
     @classmethod
     def load(cls, environment_name: str) -> Self:
-        """The cluster of the environment of that name, or in that file.
+        """Loads the cluster of the environment with that name, or in that file.
 
         Raises:
-            SettingsError: It has none, or cannot be shared by pods.
+            SettingsError: It has none, or pods cannot share it.
         """
         environment = environments.load(environment_name)
         return cls(environment, environment_name, tasks.check_environment(environment, environment_name))
 
     @cached_property
     def client(self) -> Client:
-        """The client of its Kubeflow Pipelines.
+        """A client of its Kubeflow Pipelines.
 
         Raises:
             SettingsError: Its token's variable is not set.
@@ -70,21 +70,21 @@ class Target:
         return Client(self.settings)
 
     def tasks(self, chosen: Recipe) -> list[tasks.Task]:
-        """The tasks of a recipe here."""
+        """The tasks of a recipe on this cluster."""
         return tasks.recipe_tasks(chosen, self.environment, self.name)
 
     def compile_spec(self, chosen: Recipe, overrides: tuple[str, ...]) -> str:
-        """The two documents of a recipe."""
-        # The SDK takes 1.7 s to import.
+        """A recipe's pipeline spec and platform spec."""
+        # Imported here because the SDK takes 1.7 s to import.
         from pipeline.schedule.kubeflow import spec
 
         return spec.compile_spec(chosen, self.environment, self.name, overrides)
 
     def upload(self, recipe_name: str, overrides: tuple[str, ...]) -> tuple[Recipe, Version]:
-        """Compiles a recipe, checks it against the cluster, and uploads it where it is new.
+        """Compiles a recipe, checks it against the cluster, and uploads it if it is new.
 
         Raises:
-            SettingsError: The recipe, the environment, or what they need of the cluster is wrong.
+            SettingsError: The recipe or the environment is wrong, or the cluster lacks what they need.
             ClusterError: Kubeflow Pipelines cannot be reached or refuses.
         """
         chosen = recipe.load(recipe_name, overrides)
@@ -98,7 +98,7 @@ class Target:
         return chosen, version
 
     def _unchecked(self, chosen: Recipe) -> list[str]:
-        """Checks what the tasks need of the cluster, and says what could not be looked at from here."""
+        """Checks that the cluster has what the tasks need, and says what could not be checked from here."""
         from pipeline.schedule.kubeflow.cluster import Cluster
 
         wanted = tasks.resource_requests(chosen, self.tasks(chosen), self.settings)
@@ -118,7 +118,7 @@ class Target:
 
 
 def parameters(run: str, span: int | None, overrides: tuple[str, ...]) -> dict[str, Any]:
-    """The pipeline's parameters."""
+    """The values of the pipeline's parameters."""
     return {
         tasks.RUN_PARAMETER: run,
         tasks.SPAN_PARAMETER: "" if span is None else str(span),

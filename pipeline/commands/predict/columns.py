@@ -1,4 +1,4 @@
-"""What a model's signature takes of a row, and how cells and JSON values become that, or are refused."""
+"""The columns that a model's signature takes, and the conversion of cells and JSON values to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from contracts.errors import BadRowError, DataError
 from contracts.near_names import did_you_mean
 
-# What stands for a missing value, as the exported signature has it (components/trainer/tensors.py).
+# The values that mean "missing" in the exported signature (components/trainer/tensors.py).
 MISSING: dict[str, float | str | int] = {"float32": float("nan"), "string": "", "int64": -(2**63)}
 KINDS = {"f": "a number", "i": "a whole number", "u": "a whole number", "b": "true or false", "s": "text"}
 BITS = re.compile(r"(u?)int(\d+)")
@@ -38,14 +38,14 @@ class Column:
 
     @property
     def missing(self) -> float | str | int | None:
-        """What stands for a missing value; None where there must be one."""
+        """The value that means "missing"; None if a value is required."""
         return None if self.required else MISSING.get(self.dtype)
 
     def from_cell(self, cell: str) -> Any:
-        """A CSV cell's value; numbers are what Python's `int` and `float` read, as in training.
+        """Converts a CSV cell; numbers are what Python's `int` and `float` accept, as in training.
 
         Raises:
-            ValueError: With what was expected.
+            ValueError: The cell does not fit; the message is what was expected.
         """
         if cell == "":
             return [] if self.shape else self._absent()
@@ -53,10 +53,10 @@ class Column:
         return [value] if self.shape else value
 
     def from_json(self, value: Any) -> Any:
-        """A JSON value's value; null is a missing one.
+        """Converts a JSON value; null is a missing value.
 
         Raises:
-            ValueError: With what was expected.
+            ValueError: The value does not fit; the message is what was expected.
         """
         if value is None:
             return [] if self.shape else self._absent()
@@ -105,8 +105,8 @@ class Column:
         raise ValueError(self._kind())
 
     def _in_range(self, value: int) -> int:
-        found = BITS.fullmatch(self.dtype)
-        unsigned, bits = (bool(found[1]), int(found[2])) if found else (False, 64)
+        match = BITS.fullmatch(self.dtype)
+        unsigned, bits = (bool(match[1]), int(match[2])) if match else (False, 64)
         low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         if not low <= value <= high:
             raise ValueError(f"a whole number from {low} to {high}")
@@ -114,60 +114,62 @@ class Column:
 
 
 def place(columns: Sequence[Column], names: Iterable[str], ignored: Iterable[str], where: str) -> dict[str, Column]:
-    """Finds the column that each name of a file means.
+    """Matches the names in a file to the signature's columns.
 
     Args:
-        columns: What the signature takes.
-        names: What the file has.
-        ignored: Names that are known and that the signature does not take.
-        where: File and line, for the error.
+        columns: The signature's columns.
+        names: The names in the file.
+        ignored: Known names that the signature does not take.
+        where: File and line, for errors.
 
     Returns:
-        The columns by the file's names, those that are ignored left out.
+        The columns by the file's names, without ignored ones.
 
     Raises:
-        DataError: One is missing, there twice, or not known.
+        DataError: A column is missing, given twice, or unknown.
     """
-    given = list(names)
+    names_in_file = list(names)
     by_name = {column.name: column for column in columns}
-    found = {name: by_name[_input_name(name, by_name)] for name in given if _input_name(name, by_name) in by_name}
-    taken = [column.name for column in found.values()]
-    for name in given:
-        if name not in found and name not in set(ignored):
+    placed = {
+        name: by_name[_input_name(name, by_name)] for name in names_in_file if _input_name(name, by_name) in by_name
+    }
+    taken = [column.name for column in placed.values()]
+    for name in names_in_file:
+        if name not in placed and name not in set(ignored):
             free = [column.name for column in columns if column.name not in taken]
             hint = did_you_mean(name, free or by_name, otherwise=f"The model takes {', '.join(by_name)}.")
             raise DataError(f"{where}: no such column: {name!r}. {hint}", f"Or leave it out: --ignore {name}")
-        if given.count(name) > 1 or (name in found and taken.count(found[name].name) > 1):
+        if names_in_file.count(name) > 1 or (name in placed and taken.count(placed[name].name) > 1):
             raise DataError(f"{where}: the column {name!r} is there twice, expected it once.")
     if missing := [column.name for column in columns if column.name not in taken]:
         raise DataError(
             f"{where}: lacks {', '.join(missing)}.",
             "Add the columns; a value that is missing is an empty cell or null.",
         )
-    return found
+    return placed
 
 
 def bad_value(where: str, name: str, value: Any, expected: ValueError) -> BadRowError:
-    """The error for a value that is not what its column takes."""
+    """The error for a value that does not fit its column."""
     return BadRowError(f"{where}, column {name}: received {value!r}, expected {expected}.")
 
 
 def tensors(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as whole inputs; lists of differing lengths are padded with what stands for a missing value."""
-    found = {}
+    """Rows as the signature's inputs; lists of different lengths are padded with the value that means "missing"."""
+    inputs = {}
     for column in columns:
         values = [row[column.name] for row in rows]
         if column.shape == (None,):
             width = max(map(len, values))
             values = [[*value, *[column.missing] * (width - len(value))] for value in values]
-        found[column.name] = values
-    return found
+        inputs[column.name] = values
+    return inputs
 
 
 def _input_name(name: str, inputs: Mapping[str, Column]) -> str:
     if name in inputs:
         return name
-    # How the export names a feature whose name a signature cannot have.
+    # The export renames features whose names a signature cannot have.
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return plain if plain[:1].isalpha() and plain in inputs else f"feature_{plain}"
 

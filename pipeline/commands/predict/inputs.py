@@ -1,4 +1,4 @@
-"""Rows to predict: from CSV, JSON or TFRecords, each with where it stands in its file."""
+"""Reads rows to predict from CSV, JSON or TFRecords; errors say where in the file they are."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def from_csv(
 
     Args:
         path: The file, or `-` for standard input.
-        columns: What the signature takes.
-        ignored: Columns that may be there and are not sent.
-        note: Told of those that are.
+        columns: The signature's columns.
+        ignored: Columns that the file may have and that are not sent.
+        note: Called with a message about those that it has.
 
     Raises:
         DataError: The columns do not fit.
-        BadRowError: A row does not; with file, line and column.
+        BadRowError: A row does not fit; the message names file, line and column.
     """
     with _opened(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
@@ -46,37 +46,37 @@ def from_csv(
             header = next(reader, None)
             if header is None:
                 raise DataError(f"{_name(path)} is empty.", "Give it a first line with the columns' names.")
-            found = place(columns, header, ignored, f"{_name(path)}:1")
-            if left_out := [name for name in header if name not in found]:
+            placed = place(columns, header, ignored, f"{_name(path)}:1")
+            if left_out := [name for name in header if name not in placed]:
                 note(f"Not taken by the model: {', '.join(left_out)}")
             for cells in reader:
                 if cells:
-                    yield _csv_row(f"{_name(path)}:{reader.line_num}", header, cells, found)
+                    yield _csv_row(f"{_name(path)}:{reader.line_num}", header, cells, placed)
         except (csv.Error, UnicodeDecodeError) as error:
             raise BadRowError(f"{_name(path)}:{reader.line_num + 1}: not CSV in UTF-8: {error}.") from error
         finally:
             text.detach()
 
 
-def from_json(given: str, columns: Sequence[Column], ignored: Iterable[str]) -> Iterator[Row]:
-    """Reads rows from JSON: an object, a list of objects, an object a line, or `{"instances": […]}`.
+def from_json(source: str, columns: Sequence[Column], ignored: Iterable[str]) -> Iterator[Row]:
+    """Reads rows from JSON: an object, a list of objects, one object per line, or `{"instances": […]}`.
 
     Args:
-        given: The JSON itself, a file, or `-` for standard input.
-        columns: What the signature takes.
-        ignored: Keys that may be there and are not sent.
+        source: The JSON itself, a file, or `-` for standard input.
+        columns: The signature's columns.
+        ignored: Keys that rows may have and that are not sent.
 
     Raises:
         DataError: It is not JSON, or keys do not fit.
-        BadRowError: A value does not fit; with row or line, and key.
+        BadRowError: A value does not fit; the message names row or line, and key.
     """
-    for where, row in _json_rows(given):
+    for where, row in _json_rows(source):
         if not isinstance(row, Mapping):
             if len(columns) != 1:
                 raise BadRowError(f"{where}: received {row!r:.80}, expected an object with {_names(columns)}.")
             row = {columns[0].name: row}
-        found = place(columns, row, ignored, where)
-        yield {column.name: _json_value(where, name, column, row[name]) for name, column in found.items()}
+        placed = place(columns, row, ignored, where)
+        yield {column.name: _json_value(where, name, column, row[name]) for name, column in placed.items()}
 
 
 def from_tfrecord(path: str) -> Iterator[bytes]:
@@ -86,7 +86,7 @@ def from_tfrecord(path: str) -> Iterator[bytes]:
         path: The file, or `-` for standard input.
 
     Raises:
-        BadRowError: The file ends within a record, or a checksum does not fit.
+        BadRowError: The file ends within a record, or a checksum is wrong.
     """
     with _opened(path) as raw:
         buffered = io.BufferedReader(raw) if not isinstance(raw, io.BufferedReader) else raw  # type: ignore[type-var]
@@ -102,7 +102,7 @@ def from_tfrecord(path: str) -> Iterator[bytes]:
 
 
 def _record(where: str, head: bytes, file: Any) -> bytes:
-    # Its C code loads where it is needed.
+    # Imported here because only TFRecords need it.
     import google_crc32c
 
     def check(data: bytes, stored: bytes) -> None:
@@ -119,12 +119,12 @@ def _record(where: str, head: bytes, file: Any) -> bytes:
     return bytes(data)
 
 
-def _csv_row(where: str, header: Sequence[str], cells: Sequence[str], found: Mapping[str, Column]) -> Row:
+def _csv_row(where: str, header: Sequence[str], cells: Sequence[str], placed: Mapping[str, Column]) -> Row:
     if len(cells) != len(header):
         raise BadRowError(f"{where}: received {len(cells)} cells, expected {len(header)} as in the header.")
     row = {}
     for name, cell in zip(header, cells, strict=True):
-        if (column := found.get(name)) is not None:
+        if (column := placed.get(name)) is not None:
             try:
                 row[column.name] = column.from_cell(cell)
             except ValueError as error:
@@ -132,10 +132,10 @@ def _csv_row(where: str, header: Sequence[str], cells: Sequence[str], found: Map
     return row
 
 
-def _json_rows(given: str) -> Iterator[tuple[str, Any]]:
-    inline = given.lstrip()[:1] in {"{", "["}
-    name = "the JSON given" if inline else _name(given)
-    text = given if inline else _text(given)
+def _json_rows(source: str) -> Iterator[tuple[str, Any]]:
+    inline = source.lstrip()[:1] in {"{", "["}
+    name = "the JSON given" if inline else _name(source)
+    text = source if inline else _text(source)
     try:
         document = json.loads(text)
     except ValueError as error:

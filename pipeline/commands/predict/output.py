@@ -1,4 +1,4 @@
-"""Predictions on standard output: a table for people, CSV or JSON lines for programs."""
+"""Prints predictions to standard output: a table for people, CSV or JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Write = Callable[[Sequence[Mapping[str, Any]]], None]
 
 
 def writer(form: str) -> Write:
-    """Makes what prints batches of rows as they come.
+    """Creates a writer that prints batches of rows as they come.
 
-    A row's list of one value is printed as that value.
+    A list of one value is printed as that value.
 
     Args:
         form: `table`, `csv` or `json`.
@@ -48,7 +48,7 @@ class _Csv:
 
 
 class _Table:
-    """One table in parts: each batch has the widths of the first."""
+    """Prints one table in parts: each batch has the column widths of the first."""
 
     def __init__(self) -> None:
         self._console = Console()

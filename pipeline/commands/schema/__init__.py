@@ -1,4 +1,4 @@
-"""`millrace schema`: what the data ask of the schema, and what becomes of it; `show`: the schema as a table."""
+"""`millrace schema`: schema changes that the data call for, to accept or reject; `show`: the schema as a table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST = 80
 @ENVIRONMENT_OPTION
 @reports_errors
 def show(recipe_name: str, run_id: str | None, as_json: bool, environment_name: str) -> None:
-    """Show RECIPE's curated schema; with --run, or where there is none yet, the one that a run used."""
+    """Show RECIPE's curated schema; with --run, or if there is none yet, the one that a run used."""
     path = recipes.load(recipe_name).schema_path
     if run_id is None and path.exists():
         title, parsed = project.relative_path(path), preflight.read_schema(path)
@@ -36,12 +36,12 @@ def show(recipe_name: str, run_id: str | None, as_json: bool, environment_name: 
     if as_json:
         lookup.print_json(json_format.MessageToDict(parsed, preserving_proto_field_name=True))
         return
-    made = lookup.make_table(
+    table = lookup.make_table(
         title, ("Feature", "Type", "At least in", "Values a row", "Allowed"), right=("At least in",)
     )
     for feature in parsed.feature:
-        made.add_row(*(Text(cell) for cell in _cells(parsed, feature)))
-    lookup.print_wide(made)
+        table.add_row(*(Text(cell) for cell in _cells(parsed, feature)))
+    lookup.print_wide(table)
 
 
 def _cells(whole: schema_pb2.Schema, feature: schema_pb2.Feature) -> tuple[str, ...]:

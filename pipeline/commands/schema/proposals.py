@@ -1,4 +1,4 @@
-"""`millrace schema propose`, `accept` and `reject`: what the data ask of the schema, and what becomes of it."""
+"""`millrace schema propose`, `accept` and `reject`: schema changes that the data call for, and decisions on them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def complete_features(context: click.Context, _parameter: click.Parameter, incom
     try:
         offered = offer_of(name, context.params.get("run_id"), environment)
     except (MillraceError, *BUSY):
-        # A message would land in the middle of the line that is being typed; the command itself tells it.
+        # A message would appear in the middle of the line being typed; the command itself prints it.
         return []
     names = [proposal.feature for proposal in offered.proposals if proposal.changes]
     return [feature for feature in names if feature.startswith(incomplete) and feature not in chosen]
@@ -51,14 +51,18 @@ def complete_features(context: click.Context, _parameter: click.Parameter, incom
 RECIPE = click.argument("recipe_name", metavar="[RECIPE]", default=DEFAULT_RECIPE, shell_complete=complete_recipes)
 FEATURES = click.argument("features", metavar="[FEATURE]...", nargs=-1, shell_complete=complete_features)
 RUN_OPTION = click.option(
-    "--run", "run_id", metavar="RUN", shell_complete=lookup.complete_runs, help="Look at its data; default: the latest."
+    "--run",
+    "run_id",
+    metavar="RUN",
+    shell_complete=lookup.complete_runs,
+    help="The run whose data to use; default: the latest.",
 )
 FILES_OPTION = click.option(
     "--set",
     "overrides",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Where to look for the files of today, e.g. data.path=trips.csv; default: as in that run.",
+    help="Where the current files are, e.g. data.path=trips.csv; default: as in that run.",
 )
 SEEN_OPTION = click.option(
     "--seen", metavar="DIGEST", help="Refuse if the schema is no longer the one that was shown under this digest."
@@ -66,10 +70,10 @@ SEEN_OPTION = click.option(
 
 
 def offer_of(recipe_name: str, run_id: str | None, environment_name: str, overrides: tuple[str, ...] = ()) -> Offer:
-    """What the data of a run ask of a recipe's schema; without `overrides`, those of the run hold.
+    """Compares the data of a run with a recipe's schema; by default with the run's own overrides.
 
     Raises:
-        MillraceError: There is no such recipe or run, or the run left nothing to go by.
+        MillraceError: There is no such recipe or run, or the run left no data to compare.
     """
     recipes.check_name(recipe_name)
     workplace = Workplace.load(environment_name)
@@ -82,7 +86,7 @@ def offer_of(recipe_name: str, run_id: str | None, environment_name: str, overri
 
 
 def run_of(store: Queries, recipe_name: str, run_id: str | None, environment_name: str) -> RunRecord:
-    """The recipe's run of that id; its latest one for None.
+    """The recipe's run with that id; its latest for None.
 
     Raises:
         MillraceError: There is none.
@@ -116,7 +120,7 @@ def propose_line(recipe_name: str, environment_name: str) -> str:
 def propose(
     recipe_name: str, run_id: str | None, overrides: tuple[str, ...], as_json: bool, environment_name: str
 ) -> None:
-    """Show what the data of the latest run ask of RECIPE's schema; nothing is changed."""
+    """Show the changes to RECIPE's schema that the latest run's data call for; nothing is changed."""
     offered = offer_of(recipe_name, run_id, environment_name, overrides)
     acceptable = [proposal for proposal in offered.proposals if proposal.changes]
     if as_json:
@@ -149,13 +153,13 @@ def _show_proposals(proposals: Sequence[Proposal]) -> None:
 
 
 def _lines(proposal: Proposal) -> list[str]:
-    said = [f"{change.text}{_counted(change)}" for change in proposal.changes if change.text]
-    return [*said, *(f"by hand: {reason}" for reason in proposal.reasons), *(f"note: {n}" for n in proposal.notes)]
+    texts = [f"{change.text}{_counted(change)}" for change in proposal.changes if change.text]
+    return [*texts, *(f"by hand: {reason}" for reason in proposal.reasons), *(f"note: {n}" for n in proposal.notes)]
 
 
 def _counted(change: changes.Change) -> str:
-    told = change.count is None or change.setting in {changes.NEW, changes.VALUE}
-    return "" if told else f", in {change.count}"
+    omitted = change.count is None or change.setting in {changes.NEW, changes.VALUE}
+    return "" if omitted else f", in {change.count}"
 
 
 def _show_next(recipe_name: str, offered: Offer, acceptable: Sequence[Proposal], words: Sequence[str]) -> None:
@@ -199,7 +203,7 @@ def _proposal_values(proposal: Proposal) -> dict[str, Any]:
 @click.command()
 @RECIPE
 @FEATURES
-@click.option("--all", "everything", is_flag=True, help="All that is proposed.")
+@click.option("--all", "everything", is_flag=True, help="Everything that is proposed.")
 @RUN_OPTION
 @SEEN_OPTION
 @FILES_OPTION
@@ -214,7 +218,7 @@ def accept(
     overrides: tuple[str, ...],
     environment_name: str,
 ) -> None:
-    """Change RECIPE's schema as it is proposed for FEATURE..., and nothing else in the file."""
+    """Change RECIPE's schema as proposed for FEATURE..., and nothing else in the file."""
     if everything == bool(features):
         raise MillraceError(
             f"received {'both features and --all' if everything else 'no feature'}, expected FEATURE... or --all.",
@@ -248,7 +252,7 @@ def accept(
 @click.command()
 @RECIPE
 @FEATURES
-@click.option("--reason", required=True, help="Why not; kept with it.")
+@click.option("--reason", required=True, help="Why not; stored with the rejection.")
 @RUN_OPTION
 @SEEN_OPTION
 @FILES_OPTION
@@ -263,7 +267,7 @@ def reject(
     overrides: tuple[str, ...],
     environment_name: str,
 ) -> None:
-    """Remember that what is proposed for FEATURE... is not wanted; the same is not proposed again."""
+    """Reject what is proposed for FEATURE...; the same change is not proposed again."""
     if not features:
         line = propose_line(recipe_name, environment_name)
         raise MillraceError("received no feature, expected FEATURE...", f"See what is proposed:  {line}")

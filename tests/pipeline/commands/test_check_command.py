@@ -18,7 +18,7 @@ from pipeline.run.workplace import Workplace
 
 @pytest.fixture(autouse=True)
 def space(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A disk with 7 GB free."""
+    """Makes the disk have 7 GB free."""
     disk = SimpleNamespace(free=7_000_000_000)
     monkeypatch.setattr(reach.shutil, "disk_usage", lambda _path: disk)
     return disk
@@ -77,9 +77,9 @@ def test_what_fails_does_not_hide_the_rest(
     monkeypatch.setenv(postgres.PASSWORD_ENV, "wrong")
     code, lines = check(postgres_places, tmp_path)
     assert code == 1
-    what = f'{Workplace(postgres_places).described_store}: FATAL: password authentication failed for user "owner".'
+    message = f'{Workplace(postgres_places).described_store}: FATAL: password authentication failed for user "owner".'
     assert lines == [
-        f"metadata_store   fails  the metadata store cannot be used: {what}",
+        f"metadata_store   fails  the metadata store cannot be used: {message}",
         f"{'':<24}Check the user, and the password in the variable {postgres.PASSWORD_ENV}.",
         *folder_lines(tmp_path),
     ]

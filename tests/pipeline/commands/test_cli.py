@@ -1,4 +1,4 @@
-"""The command line, without a pipeline behind it."""
+"""The command line, without running a pipeline."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_why_of_a_node_that_the_recipe_does_not_ask_for(millrace: Millrace, buil
     result = millrace("why", "tflite", "--recipe", "small")
     assert result.exit_code == 2
     assert "the pipeline of small has no node TFLite: tflite.quantization is none." in result.stderr
-    # A run with `--set` may have had it: that can be told.
+    # A run with `--set` may have had the node, so it can be explained.
     builder.node("TFLite")
     assert millrace("why", "tflite", "--recipe", "small").stdout.startswith("TFLite ran because ")
 
@@ -200,6 +200,6 @@ def test_quick_answers_load_no_tensorflow(places: Environment, tmp_path: Path, w
     source = LIGHT.format(heavy=set(HEAVY))
     command = [sys.executable, "-W", "ignore", "-c", source, *(word.format(environment=environment) for word in words)]
     finished = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ENGINE)
-    *answer, loaded = finished.stdout.splitlines()
+    *output, loaded = finished.stdout.splitlines()
     assert loaded == "HEAVY []"
-    assert answer
+    assert output

@@ -1,4 +1,4 @@
-"""`millrace deploy`: what it writes, what it compares, and what `serving:` in a recipe may say."""
+"""`millrace deploy`: what it writes, what it compares, and what `serving:` in a recipe may contain."""
 
 from __future__ import annotations
 

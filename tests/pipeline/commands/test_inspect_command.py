@@ -1,4 +1,4 @@
-"""`millrace inspect` as a process: its address, a port that is taken, its end."""
+"""`millrace inspect` as a process: its address, a port that is in use, its end."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def env(places: Environment, tmp_path: Path) -> str:
 
 @contextmanager
 def inspecting(env: str, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A dashboard in a process of its own, and its address."""
+    """A dashboard in a separate process, and its address."""
     command = [sys.executable, "-m", "pipeline.cli", "inspect", "--port", "0", "--env", env, *words]
     process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        found = re.match(r"Inspect +(http://\S+)  \(Ctrl-C ends it\)", process.stdout.readline())
-        assert found
-        yield process, found.group(1)
+        match = re.match(r"Inspect +(http://\S+)  \(Ctrl-C ends it\)", process.stdout.readline())
+        assert match
+        yield process, match.group(1)
     finally:
         process.kill()
         process.communicate()
@@ -50,8 +50,8 @@ def test_it_answers_and_ends_quietly(env: str, builder: StoreBuilder, number: si
     builder.run("small-1")
     builder.node("ExampleGen")
     with inspecting(env) as (process, address):
-        with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310 - loopback
-            assert "small-1" in answer.read().decode()
+        with urllib.request.urlopen(address, timeout=30) as response:  # noqa: S310 - loopback
+            assert "small-1" in response.read().decode()
         process.send_signal(number)
         output, errors = process.communicate(timeout=30)
         assert (process.returncode, output, errors) == (0, "", "")
@@ -61,7 +61,7 @@ def test_other_machines_are_let_in_with_a_warning(env: str) -> None:
     with inspecting(env, "--host", "0.0.0.0") as (process, _address):  # noqa: S104 - what is tried
         process.send_signal(signal.SIGINT)
         _output, errors = process.communicate(timeout=30)
-        assert errors == "warning: whoever reaches 0.0.0.0 reads all of it: there is no password.\n"
+        assert errors == "warning: anyone who can reach 0.0.0.0 can read all of it: there is no password.\n"
 
 
 def test_a_port_that_is_taken_names_the_option(env: str) -> None:

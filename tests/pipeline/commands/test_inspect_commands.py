@@ -23,7 +23,7 @@ from pipeline.plan.fingerprint import Fingerprint
 
 @pytest.fixture
 def places(both_places: Environment) -> Environment:
-    """The commands answer alike, whatever holds the store."""
+    """The commands behave alike, whatever database holds the store."""
     return both_places
 
 
@@ -37,7 +37,7 @@ def store(builder: StoreBuilder, tmp_path: Path) -> dict[str, int]:
         (folder / "schema.pbtxt").write_text(f'feature {{ name: "fare" }}\nversion: {number}\n')
         summary = {"blessed": True, "rows": 9, "metrics": [{"name": "AUC", "value": auc}]}
         (folder / "summary.json").write_text(json.dumps(summary))
-        made = {
+        artifacts = {
             "examples": builder.artifact("Examples", f"/examples/{number}", num_rows=10 * number, span=0),
             "schema": builder.artifact("Schema", folder),
             "model": builder.artifact("Model", f"/model/{number}"),
@@ -45,13 +45,13 @@ def store(builder: StoreBuilder, tmp_path: Path) -> dict[str, int]:
         }
         raw = Fingerprint(code={"gen.py": "aa"}, packages={"pyarrow": "10.0.1"}, files={"data.csv": f"digest{number}"})
         builder.run(f"small-{number}")
-        builder.node("ExampleGen", fingerprint=raw, outputs={"examples": made["examples"]})
-        builder.node("SchemaGen", "COMPLETE" if number == 1 else "CACHED", outputs={"schema": made["schema"]})
+        builder.node("ExampleGen", fingerprint=raw, outputs={"examples": artifacts["examples"]})
+        builder.node("SchemaGen", "COMPLETE" if number == 1 else "CACHED", outputs={"schema": artifacts["schema"]})
         trained = Fingerprint(settings={"trainer.rate": rate, "trainer.epochs": 3}, code={"model.py": f"c{number}"})
-        inputs = {"examples": made["examples"]}
-        builder.node("Trainer", fingerprint=trained, inputs=inputs, outputs={"model": made["model"]})
-        builder.node("Evaluator", inputs={"model": made["model"]}, outputs={"evaluation": made["evaluation"]})
-        ids |= {f"{name}{number}": artifact for name, artifact in made.items()}
+        inputs = {"examples": artifacts["examples"]}
+        builder.node("Trainer", fingerprint=trained, inputs=inputs, outputs={"model": artifacts["model"]})
+        builder.node("Evaluator", inputs={"model": artifacts["model"]}, outputs={"evaluation": artifacts["evaluation"]})
+        ids |= {f"{name}{number}": artifact for name, artifact in artifacts.items()}
     pushed = {"pushed": 1, "pushed_version": "7", "pushed_destination": "/serving/small/7"}
     ids["pushed"] = builder.artifact("PushedModel", "/pushed", **pushed)
     builder.node("Pusher", inputs={"model": ids["model2"]}, outputs={"pushed_model": ids["pushed"]})
@@ -159,7 +159,7 @@ def test_unknown_ids_name_the_nearest_right_one(env: str, store: dict[str, int])
 def test_diff_writes_a_page_of_both_runs(
     env: str, store: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
-    # A process's project is the folder that it began in.
+    # A process's project is found from the folder in which it started.
     project.root()
     monkeypatch.chdir(tmp_path)
     path = Path("both.html") if named else Path("diff-small-1-small-2.html")

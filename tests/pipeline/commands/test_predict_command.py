@@ -1,4 +1,4 @@
-"""`millrace predict` against a real server with a model whose answers can be computed in one's head."""
+"""`millrace predict` against a real server, with a model whose predictions are easy to compute by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Predict = Callable[..., Result]
 
 
 class Trip(tf.Module):
-    """Adds up what it is given, and says what is missing."""
+    """Adds up its inputs, and says which are missing."""
 
     @tf.function(
         input_signature=[
@@ -41,10 +41,10 @@ class Trip(tf.Module):
         ]
     )
     def predict(self, fare: tf.Tensor, tips: tf.Tensor, hour: tf.Tensor, company: tf.Tensor) -> dict[str, tf.Tensor]:
-        known = tf.where(tf.math.is_nan(tips), 0.0, tips) + tf.cast(hour, tf.float32) * tf.cast(
+        total = tf.where(tf.math.is_nan(tips), 0.0, tips) + tf.cast(hour, tf.float32) * tf.cast(
             hour != NOTHING, tf.float32
         )
-        return {"sum": tf.expand_dims(fare + known, 1), "who": tf.where(company == "", "nobody", company)}
+        return {"sum": tf.expand_dims(fare + total, 1), "who": tf.where(company == "", "nobody", company)}
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "examples")])
     def serving_default(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -86,14 +86,14 @@ def predict(server: Server, project: Path, places: Environment, monkeypatch: pyt
     environment = places.model_dump(mode="json")
     (project / "environments" / "local.yaml").write_text(yaml.safe_dump(environment))
     schema = project / "schemas" / "small" / "schema.pbtxt"
-    # A column of its own in every row, which is what makes the exported signature require it.
+    # A fixed shape, which makes the exported signature require a value in every row.
     schema.write_text(schema.read_text().replace("min_count: 1 } }", "min_count: 1 } shape { dim { size: 1 } } }"))
     monkeypatch.chdir(project)
-    given = ["--server", f"http://{HOST}:{server.rest_api_port}"]
-    given += ["--token-file", str(server.settings.bearer_token_file)]
+    options = ["--server", f"http://{HOST}:{server.rest_api_port}"]
+    options += ["--token-file", str(server.settings.bearer_token_file)]
 
     def call(*words: str, stdin: str | bytes | None = None) -> Result:
-        return CliRunner().invoke(cli.main, ["predict", "small", *given, *words], stdin, prog_name="millrace")
+        return CliRunner().invoke(cli.main, ["predict", "small", *options, *words], stdin, prog_name="millrace")
 
     return call
 
@@ -120,8 +120,8 @@ def test_csv_gives_csv_in_a_pipe(predict: Predict, rows: Path) -> None:
 
 
 def test_standard_input_json_lines_and_only_the_first_rows(predict: Predict, rows: Path) -> None:
-    given = rows.read_text()
-    assert answers(predict("--csv", "-", "--output", "json", "--rows", "2", stdin=given)) == ANSWERS[:2]
+    text = rows.read_text()
+    assert answers(predict("--csv", "-", "--output", "json", "--rows", "2", stdin=text)) == ANSWERS[:2]
 
 
 def test_a_table_on_a_terminal(predict: Predict, rows: Path) -> None:
@@ -286,12 +286,12 @@ def test_the_printed_curl_line_asks_the_same(predict: Predict, server: Server) -
     row = {"fare": 1.5, "tips": None, "hour": 3, "company": 'it\'s "Blue" $HOME `x`'}
     result = predict("--json", json.dumps(row), "--version", "1", "--curl")
     assert (result.exit_code, result.stderr) == (0, "")
-    answer = run_line(result.stdout.strip(), server)
-    assert json.loads(answer) == {"predictions": [{"sum": [4.5], "who": row["company"]}]}
+    reply = run_line(result.stdout.strip(), server)
+    assert json.loads(reply) == {"predictions": [{"sum": [4.5], "who": row["company"]}]}
 
 
 def run_line(line: str, server: Server) -> bytes:
-    """Runs a printed line as a user's shell would; without curl, what it asks is sent by Python."""
+    """Runs a printed line as a user's shell would; without curl, Python sends the same request."""
     if shutil.which("curl"):
         return subprocess.run(["sh", "-c", f"{line} -sS"], capture_output=True, check=True).stdout
     words = shlex.split(line)

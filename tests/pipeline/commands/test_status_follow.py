@@ -1,4 +1,4 @@
-"""`millrace status --follow`: it goes on as long as the run does, and no longer."""
+"""`millrace status --follow` continues as long as the run does, and no longer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pipeline.run.workplace import Workplace
 
 @pytest.fixture
 def places(both_places: Environment) -> Environment:
-    """The commands answer alike, whatever holds the store."""
+    """The commands behave alike, whatever database holds the store."""
     return both_places
 
 
