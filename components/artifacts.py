@@ -1,4 +1,4 @@
-"""What several nodes know of artifacts: how to read some, where they are kept, and a type that two nodes use."""
+"""What several nodes share about artifacts: how to read some, where they are stored, and a type that two nodes use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def split_files(examples: Artifact, split: str) -> list[str]:
 def split_pattern(examples: Artifact, split: str) -> str:
     """The TFRecord files of a split of an Examples artifact, as one pattern.
 
-    Beam reads a pattern in one stage with what follows, and shares its files out among workers; of a list of files it
+    Beam reads a pattern in one stage with what follows and distributes its files to workers; from a list of files it
     makes as many sources, flattens them, and holds every row in between.
     """
     return os.path.join(artifact_utils.get_split_uri([examples], split), "*")
@@ -30,20 +30,20 @@ def read_schema(schema: Artifact) -> schema_pb2.Schema:
 
 
 STORED_AT = "stored_at"
-"""The custom property of an executor's input that names it, where that is another place than the artifact's URI."""
+"""The custom property with the stored location of an executor's input, where that differs from the artifact's URI."""
 
 
 def artifact_location(artifact: Artifact) -> str:
-    """Where the artifact is kept: a folder, or such as `s3://bucket/key`."""
+    """Where the artifact is stored: a folder, or a location such as `s3://bucket/key`."""
     return artifact.get_string_custom_property(STORED_AT) or str(artifact.uri)
 
 
 class TFLiteModel(artifact.Artifact):
     """A folder with `report.json` and, where the SavedModel was converted, `model.tflite`.
 
-    Properties: `blessed`, 1 where the model may be pushed, else 0; `quantization`; and, where there is a model, its
+    Properties: `blessed`, 1 if the model may be pushed, else 0; `quantization`; and, if there is a model, its
     `size_bytes` with metadata and labels, `accuracy` and `saved_model_accuracy` on the `eval` split (fractions), and
-    `latency_ms`, the median of invocations with a single row on the machine that the node ran on.
+    `latency_ms`, the median over invocations with a single row on the machine that the node ran on.
     """
 
     TYPE_NAME = "TFLiteModel"

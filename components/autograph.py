@@ -14,7 +14,7 @@ LIBRARIES = ("tf_keras", "tensorflow_transform", "tfx_bsl")
 
 
 def bypass_libraries() -> None:
-    """Puts the libraries on TensorFlow's list, for this process; calling it again changes nothing."""
+    """Adds the libraries to TensorFlow's list in this process; calling it again changes nothing."""
     present = {str(rule) for rule in config.CONVERSION_RULES}
     rules = [config.DoNotConvert(name) for name in LIBRARIES]
     config.CONVERSION_RULES = (*(rule for rule in rules if str(rule) not in present), *config.CONVERSION_RULES)

@@ -1,4 +1,4 @@
-"""The data gate: anomalies stop the run, with what is wrong, sample values, and the rows that show it."""
+"""The data gate: anomalies stop the run with a message of what is wrong, sample values and rows that show it."""
 
 import json
 import logging
@@ -31,22 +31,22 @@ ABSENCES = frozenset(
         anomalies_pb2.AnomalyInfo.FEATURE_TYPE_NOT_PRESENT,
     }
 )
-"""The reasons for which the rows without a value are at fault."""
+"""The reasons for which rows without a value are to blame."""
 
 
 def outside_domain(values: pa.Array, feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> pa.BooleanArray | None:
-    """Which values are outside the feature's domain; None where it has no string, int or float domain for them.
+    """Which values are outside the feature's domain; None if it has no string, int or float domain for their type.
 
     Args:
-        values: The values of all rows, one after the other.
+        values: The values of all rows, end to end.
         feature: The schema's feature.
         schema: Holds the string domains that features share.
     """
     is_text = pa.types.is_large_binary(values.type) or pa.types.is_binary(values.type)
     allowed = _string_domain(feature, schema)
     if allowed is not None:
-        words = pa.array([value.encode() for value in allowed], values.type) if is_text else None
-        return None if words is None else pc.invert(pc.is_in(values, value_set=words))
+        value_set = pa.array([value.encode() for value in allowed], values.type) if is_text else None
+        return None if value_set is None else pc.invert(pc.is_in(values, value_set=value_set))
     domain = feature.WhichOneof("domain_info")
     if is_text or domain not in {"int_domain", "float_domain"}:
         return None
@@ -56,29 +56,29 @@ def outside_domain(values: pa.Array, feature: schema_pb2.Feature, schema: schema
 def quoted_rows(
     rows: pa.RecordBatch, name: str, info: anomalies_pb2.AnomalyInfo, schema: schema_pb2.Schema
 ) -> list[dict[str, Any]]:
-    """Up to three rows in which an anomaly is seen: their places in the split, from 0, and all columns as text.
+    """Up to three rows that show an anomaly: their positions in the split, from 0, and all columns as text.
 
     Args:
-        rows: Decoded tf.Examples, a list column a feature, null where a row has none.
-        name: The feature's.
-        info: What is wrong with it.
-        schema: What it should be.
+        rows: Decoded tf.Examples, one list column per feature, null where a row has no value.
+        name: The feature's name.
+        info: What is wrong with the feature.
+        schema: What the feature should look like.
     """
     if name not in rows.schema.names:
         return []
     column = rows.column(rows.schema.get_field_index(name))
     feature = next((feature for feature in schema.feature if feature.name == name), None)
-    broken = _breaks(column, feature, schema)
+    broken = _broken_rows(column, feature, schema)
     absent = column.is_null() if {reason.type for reason in info.reason} & ABSENCES else None
-    places = _places(broken, absent)
+    places = _row_positions(broken, absent)
     return [
         {"row": place, "values": {column: _cell_text(values) for column, values in row.items()}}
         for place, row in zip(places.to_pylist(), rows.take(places).to_pylist(), strict=True)
     ]
 
 
-def _places(broken: pa.BooleanArray, absent: pa.BooleanArray | None) -> pa.Array:
-    """The first rows of both kinds, ascending: one without a value, or more where there are too few others."""
+def _row_positions(broken: pa.BooleanArray, absent: pa.BooleanArray | None) -> pa.Array:
+    """The first broken and absent rows, ascending; one absent row, or more if there are too few broken ones."""
     bad = pc.indices_nonzero(broken)
     if absent is None:
         return bad[:MAX_ROWS]
@@ -87,12 +87,12 @@ def _places(broken: pa.BooleanArray, absent: pa.BooleanArray | None) -> pa.Array
     return chosen.take(pc.array_sort_indices(chosen))
 
 
-def _breaks(column: pa.Array, feature: schema_pb2.Feature | None, schema: schema_pb2.Schema) -> pa.Array:
-    """Which rows have values that the schema does not allow; those without values have none."""
+def _broken_rows(column: pa.Array, feature: schema_pb2.Feature | None, schema: schema_pb2.Schema) -> pa.Array:
+    """Which rows have values that the schema does not allow; false for rows without values."""
     present = column.is_valid()
-    if pa.types.is_null(column.type) or feature is None or not _fits(column.type.value_type, feature):
+    if pa.types.is_null(column.type) or feature is None or not _type_fits(column.type.value_type, feature):
         return present
-    broken = pc.and_(present, _miscounted(column, feature))
+    broken = pc.and_(present, _wrong_value_count(column, feature))
     outside = outside_domain(column.flatten(), feature, schema)
     if outside is None:
         return broken
@@ -100,7 +100,7 @@ def _breaks(column: pa.Array, feature: schema_pb2.Feature | None, schema: schema
     return pc.or_(broken, pc.is_in(pa.array(range(len(column)), parents.type), value_set=parents))
 
 
-def _fits(values: pa.DataType, feature: schema_pb2.Feature) -> bool:
+def _type_fits(values: pa.DataType, feature: schema_pb2.Feature) -> bool:
     kinds = {
         schema_pb2.BYTES: pa.types.is_large_binary(values) or pa.types.is_binary(values),
         schema_pb2.INT: pa.types.is_integer(values),
@@ -109,7 +109,7 @@ def _fits(values: pa.DataType, feature: schema_pb2.Feature) -> bool:
     return bool(kinds.get(feature.type, True))
 
 
-def _miscounted(column: pa.Array, feature: schema_pb2.Feature) -> pa.Array:
+def _wrong_value_count(column: pa.Array, feature: schema_pb2.Feature) -> pa.Array:
     counts = pc.list_value_length(column).fill_null(0)
     low, high = 0, None
     if feature.HasField("value_count"):
@@ -140,12 +140,12 @@ def _string_domain(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> li
 
 
 def _cell_text(values: list[Any] | None) -> str | None:
-    """The values of a cell as text: bytes that are text as text, others by their size."""
+    """The values of a cell as text; for bytes that are not UTF-8, their size."""
     if values is None:
         return None
-    rest = len(values) - MAX_VALUES
+    num_left_out = len(values) - MAX_VALUES
     texts = [_value_text(value) for value in values[:MAX_VALUES]]
-    return ", ".join([*texts, f"and {rest:,} more"] if rest > 0 else texts)
+    return ", ".join([*texts, f"and {num_left_out:,} more"] if num_left_out > 0 else texts)
 
 
 def _value_text(value: Any) -> str:
@@ -160,14 +160,14 @@ def _value_text(value: Any) -> str:
 
 MAX_SAMPLES = 3
 MAX_QUOTED = 20
-"""At most so many anomalies of a split are shown with rows."""
+"""The number of anomalies per split that are shown with rows."""
 
 
 class GateVerdict(Artifact):
-    """What the gate saw: `verdict.json`, a list of anomalies.
+    """What the gate found: `verdict.json`, a list of anomalies.
 
-    Each with split, feature, description, sample values, and some of the rows in which it is seen: `row`, their place
-    in the split from 0, and `values`, all columns as text, null where there is none.
+    Each has a split, feature, description, sample values, and some of the rows that show it: `row`, their position in
+    the split from 0, and `values`, all columns as text, null where there is no value.
     """
 
     TYPE_NAME = "GateVerdict"
@@ -185,10 +185,10 @@ def DataGate(  # noqa: N802  # TFX's form of a component
     """Stops the run when ExampleValidator found anomalies, if the recipe says `on_anomaly: stop`.
 
     Args:
-        anomalies: ExampleValidator's.
+        anomalies: ExampleValidator's output.
         examples: Raw Examples with the same splits.
-        schema: What they should look like.
-        verdict: What the gate saw.
+        schema: What the Examples should look like.
+        verdict: What the gate found.
         on_anomaly: `stop` or `warn`.
 
     Raises:
@@ -211,7 +211,7 @@ def DataGate(  # noqa: N802  # TFX's form of a component
 
 
 def describe(findings: list[dict[str, Any]]) -> str:
-    """The anomalies as text, a line each."""
+    """The anomalies as text, one per line."""
     noun = "anomaly" if len(findings) == 1 else "anomalies"
     lines = [f"The data do not look like their schema: {len(findings)} {noun}."]
     for finding in findings:
@@ -245,10 +245,10 @@ def _finding(
 
 
 def offending_values(rows: pa.RecordBatch, feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> list[str]:
-    """Up to three distinct values of a column outside the feature's domain, each with how many rows hold it.
+    """Up to three distinct values of a column outside the feature's domain, each with the number of rows that hold it.
 
     Args:
-        rows: Decoded tf.Examples, a list column a feature.
+        rows: Decoded tf.Examples, one list column per feature.
         feature: The schema's feature; only string, int and float domains can be broken by single values.
         schema: Holds the string domains that features share.
     """

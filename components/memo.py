@@ -1,4 +1,4 @@
-"""What was computed from files, remembered between runs: digests of input files, what source files import."""
+"""Values computed from files and remembered between runs: digests of input files, imports of source files."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ SETTLED_NS = 10**9
 class FileMemo:
     """Remembers a value for each file by its path, size, modification time and inode: an unchanged file costs one stat.
 
-    A file modified less than a second ago is not remembered: clocks of file systems are coarse, and a second change
-    could leave all of these as they are.
+    A file modified less than a second ago is not remembered: file systems' clocks are coarse, and another change could
+    leave all four unchanged.
 
     Args:
-        path: The JSON file that remembers, read at once and made by `save` if need be; None remembers nothing.
-        origin: What the values were computed by; those of another origin are forgotten.
+        path: The JSON file of remembered values, read at once and created by `save` if need be; None remembers nothing.
+        origin: What the values are computed by; values of another origin are forgotten.
     """
 
     def __init__(self, path: Path | None, origin: str = "") -> None:
         self._path = path
         self._origin = origin
-        self._known = _read_memo(path, origin) if path else {}
-        self._seen: dict[str, Any] = {}
-        # Resolving costs many times what the stat does, and files share folders.
+        self._values = _read_memo(path, origin) if path else {}
+        self._used: dict[str, Any] = {}
+        # Resolving a path costs many times as much as a stat, and files share folders.
         self._folders: dict[str, str] = {}
 
-    def of(self, file: Path, compute: Callable[[Path], Any]) -> Any:
-        """Returns the value of a file: as remembered, or as computed, which must be what JSON holds."""
+    def get_or_compute(self, file: Path, compute: Callable[[Path], Any]) -> Any:
+        """Returns the remembered value of a file, or else computes it; it must be a value that JSON can hold."""
         if self._path is None:
             return compute(file)
         stat = os.stat(file)
         key = f"{self._real(file)}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}"
-        value = self._known[key] if key in self._known else compute(file)
+        value = self._values[key] if key in self._values else compute(file)
         if time.time_ns() - stat.st_mtime_ns > SETTLED_NS:
-            self._seen[key] = value
+            self._used[key] = value
         return value
 
     def save(self) -> None:
-        """Writes what was learned, where anything was, and forgets what files were like before."""
-        if self._path is None or self._seen.keys() <= self._known.keys():
+        """Writes the new values, if there are any, and forgets those of earlier states of the same files."""
+        if self._path is None or self._used.keys() <= self._values.keys():
             return
-        paths = {_path_of(key) for key in self._seen}
-        kept = {key: value for key, value in self._known.items() if _path_of(key) not in paths}
-        self._known = kept | self._seen
+        paths = {_path_of(key) for key in self._used}
+        other_files = {key: value for key, value in self._values.items() if _path_of(key) not in paths}
+        self._values = other_files | self._used
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_text(self._path, json.dumps({"origin": self._origin, "values": self._known}, indent=0))
+        atomic.write_text(self._path, json.dumps({"origin": self._origin, "values": self._values}, indent=0))
 
     def _real(self, file: Path) -> str:
         parent, name = os.path.split(file)
@@ -69,7 +69,7 @@ def _path_of(key: str) -> str:
 def _read_memo(path: Path, origin: str) -> dict[str, Any]:
     try:
         memo = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):  # A memo that cannot be read is only slower.
+    except (FileNotFoundError, ValueError):  # Without a readable memo the run is only slower.
         return {}
     if not isinstance(memo, dict) or memo.get("origin") != origin or not isinstance(memo.get("values"), dict):
         return {}
@@ -81,11 +81,11 @@ def content_digests(files: Iterable[Path], memo_path: Path | None = None) -> dic
     """Returns the SHA-256 of each file's contents in hexadecimals, in the order of the files.
 
     Args:
-        files: The files; of an image folder, tens of thousands.
-        memo_path: Where digests are remembered: see `FileMemo`.
+        files: The files; tens of thousands in an image folder.
+        memo_path: Where digests are remembered; see `FileMemo`.
     """
     memo = FileMemo(memo_path)
-    digests = {file: memo.of(file, file_digest) for file in files}
+    digests = {file: memo.get_or_compute(file, file_digest) for file in files}
     memo.save()
     return digests
 

@@ -1,4 +1,4 @@
-"""The artifact type of what a recipe's own node draws for the report."""
+"""The artifact type for what a recipe's own node draws for the report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from contracts.plots import PLOT_TYPE
 
 
 class Plot(artifact.Artifact):
-    """A folder with `*.svg` and `*.png` files, which the report of a run and the dashboard show by their names."""
+    """A folder with `*.svg` and `*.png` files, which a run's report and the dashboard show under their names."""
 
     TYPE_NAME = PLOT_TYPE

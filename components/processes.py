@@ -1,4 +1,4 @@
-"""What processes that were started by others need."""
+"""What child processes need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ POLL_SECONDS = 0.5
 
 
 def die_with(parent: int) -> None:
-    """Ends this process when `parent` is no longer its parent, so that a killed one leaves nothing behind."""
+    """Ends this process when `parent` is no longer its parent, so that a killed parent leaves nothing behind."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,12 +1,12 @@
 """StatisticsGen: TFDV's statistics, without Beam's per-stage cost for small data, and with missing values counted.
 
-At 15,000 rows, four fifths of stock StatisticsGen's time is the construction and the stage hand-overs of TFDV's Beam
-graph. Small splits are therefore computed by TFDV's own in-memory path, one Beam element a split; larger ones by TFDV's
-Beam graph. Both give the same statistics.
+At 15,000 rows, stock StatisticsGen spends four fifths of its time on building TFDV's Beam graph and handing over
+between its stages. Small splits are therefore computed by TFDV's own in-memory path, one Beam element per split; larger
+ones by TFDV's Beam graph. Both give the same statistics.
 
 ExampleGen writes a missing cell as a feature without values, as stock does. Stock StatisticsGen counts such a feature
 as present, so that a presence rule of the schema can never fail; here it counts as missing. Texts also get a histogram
-of their lengths; TFDV's own statistics hold the mean length alone.
+of their lengths; TFDV's own statistics hold only the mean length.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from contracts.file_names import STRING_LENGTHS
 
 MAX_BINS = 10
 EXACT_BITS = 7
-"""Lengths that need more bits are rounded down to so many leading ones, within 2 %: what is kept stays small."""
+"""Longer lengths are rounded down to this many leading bits, within 2 %, so that the counters stay small."""
 
 Counts = Counter[int]
 
 
 class StringLengths(stats_generator.CombinerFeatureStatsGenerator):
-    """Counts the lengths, in bytes, of a feature's texts, and makes up to ten equally wide bins of them."""
+    """Counts the lengths in bytes of a feature's texts and sorts them into up to ten bins of equal width."""
 
     def __init__(self) -> None:
         super().__init__("StringLengths")
 
     def create_accumulator(self) -> Counts:
-        """Counts by length."""
+        """Empty counts by length."""
         return Counter()
 
     def add_input(self, accumulator: Counts, feature_path: object, feature_array: pa.Array) -> Counts:
-        """Adds the lengths of a batch; what is not text has none."""
+        """Adds the lengths of a batch; values other than text are ignored."""
         values = None if pa.types.is_null(feature_array.type) else feature_array.flatten()
         if values is None or not (pa.types.is_large_binary(values.type) or pa.types.is_binary(values.type)):
             return accumulator
@@ -62,11 +62,11 @@ class StringLengths(stats_generator.CombinerFeatureStatsGenerator):
         return accumulator
 
     def merge_accumulators(self, accumulators: Iterable[Counts]) -> Counts:
-        """The counts of several batches together."""
+        """The sum of the counts of several batches."""
         return sum(accumulators, Counter())
 
     def extract_output(self, accumulator: Counts) -> statistics_pb2.FeatureNameStatistics:
-        """The custom statistic; none where there are no texts."""
+        """The custom statistic; empty if there are no texts."""
         result = statistics_pb2.FeatureNameStatistics()
         if accumulator:
             custom = result.custom_stats.add(name=STRING_LENGTHS)
@@ -76,7 +76,7 @@ class StringLengths(stats_generator.CombinerFeatureStatsGenerator):
 
 
 def length_bins(counts: Counts) -> list[tuple[int, int, int]]:
-    """Up to ten bins `(low, high, count)` of equally many lengths, from low up to but not including high."""
+    """Up to ten bins `(low, high, count)` of equal width, from low up to but not including high."""
     least, most = min(counts), max(counts)
     width = -(-(most - least + 1) // MAX_BINS)
     starts = range(least, most + 1, width)
@@ -92,14 +92,14 @@ def _rounded(length: int) -> int:
 
 
 SMALL_BYTES = 2 * 2**20
-"""Compressed bytes of a split up to which its rows are decoded into one batch in memory, which takes 150 times as many.
+"""Up to this many compressed bytes, a split is decoded into one batch in memory, which takes 150 times as many.
 
-From twice as many on, some 100,000 taxi rows, TFDV's Beam graph is the quicker one, too.
+From twice as many on, about 100,000 taxi rows, TFDV's Beam graph is also the faster one.
 """
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
-    """Writes `FeatureStats.pb` for each split, where stock's StatisticsGen does."""
+    """Writes `FeatureStats.pb` for each split, in the same place as stock StatisticsGen."""
 
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """Computes the statistics of every split of `examples`."""
@@ -126,20 +126,20 @@ class StatisticsGen(component.StatisticsGen):
 
 @beam.ptransform_fn
 def _in_memory(pipeline: beam.Pipeline, files: list[str], output: str) -> Any:
-    """One element: the whole split."""
+    """Computes the split as a single Beam element."""
     return pipeline | beam.Create([(files, output)]) | beam.ParDo(_WriteStatistics())
 
 
 @beam.ptransform_fn
 def _distributed(pipeline: beam.Pipeline, pattern: str, output: str) -> Any:
-    """TFDV's Beam graph over record batches."""
+    """Computes the split with TFDV's Beam graph over record batches."""
     batches = pipeline | TFExampleRecord(pattern, telemetry_descriptors=["StatisticsGen"]).BeamSource()
     statistics = batches | beam.Map(missing_as_null) | tfdv.GenerateStatistics(_options())
     return statistics | tfdv.WriteStatisticsToBinaryFile(output)
 
 
 class _WriteStatistics(beam.DoFn):
-    """Reads the TFRecord files of one split and writes its `DatasetFeatureStatisticsList`."""
+    """Reads the TFRecord files of a split and writes its `DatasetFeatureStatisticsList`."""
 
     def process(self, element: tuple[list[str], str]) -> Iterable[None]:
         files, output = element
@@ -159,7 +159,7 @@ def read_serialized(files: list[str], batch_size: int) -> Iterable[Any]:
 
 
 def decode(files: list[str]) -> pa.RecordBatch:
-    """Decodes gzip TFRecord files of tf.Examples into one record batch, a list column a feature, missing as null."""
+    """Decodes gzip TFRecord files of tf.Examples into a record batch: one list column per feature, missing as null."""
     serialized = [record for batch in read_serialized(files, 2**16) for record in batch.tolist()]
     return missing_as_null(ExamplesToRecordBatchDecoder().DecodeBatch(serialized))
 

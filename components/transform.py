@@ -1,8 +1,9 @@
 """Transform: TFT's analysis over large batches, then the saved graph applied to whole batches.
 
-Stock Transform's time at small and medium sizes is Beam's per-stage and per-element overhead, computed statistics that
-StatisticsGen already has, and a wheel built of the user's module. Here the analysis stays TFT's own Beam graph; its
-result is then applied file by file, without sending rows through Beam. The transformed tensors equal stock's.
+At small and medium sizes, stock Transform spends its time on Beam's overhead per stage and per element, on statistics
+that StatisticsGen has already computed, and on building a wheel of the user's module. Here the analysis is still TFT's
+own Beam graph; its result is then applied file by file, without sending rows through Beam. The transformed tensors
+equal stock's.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ from components.statistics_gen import read_serialized
 from contracts.errors import SettingsError
 
 BATCH_ROWS = 65_536
-"""Rows a record batch at most: large enough that per-batch costs vanish."""
+"""The most rows in a record batch: large enough that per-batch costs vanish."""
 
 BATCH_BYTES = 64 * 2**20
-"""Bytes a record batch, about: small enough for a worker's memory. Rows as wide as images come in smaller batches."""
+"""About how many bytes a record batch has: small enough for a worker's memory. Wide rows, such as images, come in
+smaller batches."""
 
 SAMPLE_ROWS = 100
-"""Rows by which the size of all is judged."""
+"""The number of rows from which the mean row size is estimated."""
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -53,7 +55,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         Raises:
             SettingsError: The recipe has `transform.params`, but its `preprocessing_fn` takes none.
-            Whatever the recipe's `preprocessing_fn` raises.
+            Exception: Whatever the recipe's `preprocessing_fn` raises.
         """
         bypass_libraries()
         examples = artifact_utils.get_single_instance(input_dict["examples"])
@@ -73,21 +75,21 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 work.append((source, os.path.join(folder, f"transformed_{os.path.basename(source)}")))
         with self._make_beam_pipeline() as pipeline:
             elements = pipeline | "Files" >> beam.Create(work)
-            # In one file a split there is little to spread, and spreading has its price.
+            # With one file per split there is little to distribute, and distribution has its price.
             spread = elements | "Spread" >> beam.Reshuffle() if len(work) > len(splits) else elements
             spread | "Transform" >> beam.ParDo(_TransformFile(graph_path))
 
     def _analyze(
         self, preprocessing_fn: Callable[..., Any], schema: schema_pb2.Schema, examples: Artifact, graph_path: str
     ) -> None:
-        # An analyzer is given no more than a row's numbers; images that are merely decoded are never analyzed.
+        # An analyzer sees no more than a row's numbers; images that are merely decoded are never analyzed.
         rows_per_batch = batch_rows(_mean_bytes(split_files(examples, "train")))
         pattern = split_pattern(examples, "train")
         source = tf_example_record.TFExampleRecord(pattern, telemetry_descriptors=["Transform"], schema=schema)
         context = tft_beam.Context(
             temp_dir=os.path.join(self._get_tmp_dir(), "tft"),
             desired_batch_size=rows_per_batch,
-            # The compatibility mode traces in TF 1 graphs and costs a second session a batch.
+            # The compatibility mode traces in TF 1 graphs and costs a second session per batch.
             force_tf_compat_v1=False,
         )
         with self._make_beam_pipeline() as pipeline, context:
@@ -123,24 +125,28 @@ class _TransformFile(beam.DoFn):
 
 
 def batch_rows(row_bytes: float) -> int:
-    """How many rows of so many bytes each make a record batch."""
+    """The number of rows in a record batch.
+
+    Args:
+        row_bytes: The mean size of a row.
+    """
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(row_bytes, 1))))
 
 
 def _mean_bytes(files: list[str]) -> float:
-    """The mean size of a serialized row, judged by the first."""
+    """The mean size of a serialized row, estimated from the first rows."""
     sample: Any = next(iter(read_serialized(files, SAMPLE_ROWS)), [])
     return sum(map(len, sample)) / max(len(sample), 1)
 
 
 def _parsed_bytes(spec: Mapping[str, Any]) -> int:
-    """The size of the dense features of a transformed row."""
+    """The size in bytes of the dense features of a transformed row."""
     dense = [feature for feature in spec.values() if isinstance(feature, tf.io.FixedLenFeature)]
     return sum(tf.TensorShape(feature.shape).num_elements() * feature.dtype.size for feature in dense)
 
 
 def _preprocessing_fn(exec_properties: Mapping[str, Any]) -> Callable[..., Any]:
-    """The recipe's function, its `custom_config` filled in as by stock Transform."""
+    """The recipe's function with its `custom_config` filled in, as in stock Transform."""
     function = udf_utils.get_fn(exec_properties, "preprocessing_fn")
     params = json.loads(exec_properties.get("custom_config") or "null") or {}
     if "custom_config" in inspect.signature(function).parameters:

@@ -73,7 +73,7 @@ class DataPlane:
         model: ModelRequest,
         signature: str,
         read_inputs: ReadInputs,
-        wanted: Sequence[str] = (),
+        output_names: Sequence[str] = (),
         deadline: float | None = None,
         on_loop: bool = False,
     ) -> Prediction:
@@ -94,7 +94,7 @@ class DataPlane:
             inputs = read_inputs(servable)
             if on_loop and not servable.is_quick(signature, inputs):
                 raise NotQuickError
-            outputs = self._run("Predict", servable, signature, inputs, wanted, deadline)
+            outputs = self._run("Predict", servable, signature, inputs, output_names, deadline)
             quick = on_loop or servable.is_quick(signature, inputs)
             return Prediction(outputs, servable.version, quick)
 
@@ -103,8 +103,8 @@ class DataPlane:
     ) -> tuple[ClassificationResult, int]:
         """Gives each example its classes and scores; also returns the version that did."""
         with self._manager.use(model) as servable:
-            wanted = messages.check_classification(_definition(servable, signature))
-            outputs, number = self._infer("Classify", servable, signature, wanted, examples, deadline)
+            output_names = messages.check_classification(_definition(servable, signature))
+            outputs, number = self._infer("Classify", servable, signature, output_names, examples, deadline)
             return messages.make_classification(outputs, number), servable.version
 
     def regress(
@@ -112,8 +112,8 @@ class DataPlane:
     ) -> tuple[RegressionResult, int]:
         """Gives each example its value; also returns the version that did."""
         with self._manager.use(model) as servable:
-            wanted = messages.check_regression(_definition(servable, signature))
-            outputs, number = self._infer("Regress", servable, signature, wanted, examples, deadline)
+            output_names = messages.check_regression(_definition(servable, signature))
+            outputs, number = self._infer("Regress", servable, signature, output_names, examples, deadline)
             return messages.make_regression(outputs, number), servable.version
 
     def multi_inference(
@@ -121,10 +121,10 @@ class DataPlane:
     ) -> tuple[list[ClassificationResult | RegressionResult], int]:
         """Classifies and regresses the same examples with several signatures, one result a task; and the version."""
         with self._manager.use(model) as servable:
-            wanted = _checked_tasks(servable, tasks)
+            output_names = _checked_tasks(servable, tasks)
             serialized = _serialized(examples)
             timeout, started = seconds_left(deadline), time.perf_counter_ns()
-            outputs = servable.run_together(wanted, {messages.INPUTS: serialized}, timeout)
+            outputs = servable.run_together(output_names, {messages.INPUTS: serialized}, timeout)
             self._count("MultiInference", servable, started, len(serialized))
             results = [
                 messages.make_classification(values, len(serialized))
@@ -173,12 +173,12 @@ class DataPlane:
         api: str,
         servable: Servable,
         signature: str,
-        wanted: Sequence[str],
+        output_names: Sequence[str],
         examples: Input,
         deadline: float | None,
     ) -> tuple[Outputs, int]:
         serialized = _serialized(examples)
-        outputs = self._run(api, servable, signature, {messages.INPUTS: serialized}, wanted, deadline, len(serialized))
+        outputs = self._run(api, servable, signature, {messages.INPUTS: serialized}, output_names, deadline, len(serialized))
         return outputs, len(serialized)
 
     def _run(
@@ -187,12 +187,12 @@ class DataPlane:
         servable: Servable,
         signature: str,
         inputs: Mapping[str, Array],
-        wanted: Sequence[str],
+        output_names: Sequence[str],
         deadline: float | None,
         examples: int = 0,
     ) -> Outputs:
         timeout, started = seconds_left(deadline), time.perf_counter_ns()
-        outputs = servable.run(signature, inputs, list(wanted), timeout)
+        outputs = servable.run(signature, inputs, list(output_names), timeout)
         self._count(api, servable, started, examples)
         return outputs
 
@@ -211,10 +211,10 @@ def seconds_left(deadline: float | None) -> float | None:
     """
     if deadline is None:
         return None
-    left = deadline - time.monotonic()
-    if left <= 0:
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
         raise ServingError(Code.DEADLINE_EXCEEDED, "The request waited longer than its deadline.")
-    return left
+    return remaining
 
 
 def _definition(servable: Servable, signature: str) -> SignatureDef:
@@ -225,7 +225,7 @@ def _definition(servable: Servable, signature: str) -> SignatureDef:
 
 def _checked_tasks(servable: Servable, tasks: Sequence[InferenceTask]) -> dict[str, list[str]]:
     """The outputs each task needs, by signature; refuses tasks that TensorFlow Serving refuses, in its order."""
-    wanted: dict[str, list[str]] = {}
+    outputs: dict[str, list[str]] = {}
     for task in tasks:
         spec = task.model_spec
         if not spec.name:
@@ -233,23 +233,23 @@ def _checked_tasks(servable: Servable, tasks: Sequence[InferenceTask]) -> dict[s
         if spec.name != tasks[0].model_spec.name:
             raise invalid("All ModelSpecs in a MultiInferenceRequest must access the same model name.")
         name = spec.signature_name or DEFAULT_SIGNATURE
-        if name in wanted:
+        if name in outputs:
             raise invalid(f"Duplicate evaluation of signature: {name}")
         if name not in servable.signatures:
             raise invalid(f"Requested signature not found in model graph: {name}")
         definition = servable.meta_graph.signature_def[name]
         if task.method_name == CLASSIFY:
-            wanted[name] = messages.check_classification(definition)
+            outputs[name] = messages.check_classification(definition)
         elif task.method_name == REGRESS:
-            wanted[name] = messages.check_regression(definition)
+            outputs[name] = messages.check_regression(definition)
         else:
             raise ServingError(Code.UNIMPLEMENTED, f"Unsupported signature method_name: {task.method_name}")
-    return wanted
+    return outputs
 
 
-def _serialized(given: Input) -> Array:
+def _serialized(examples_input: Input) -> Array:
     """The serialized tf.Examples of an Input, each with the features of its context before its own."""
-    examples = messages.serialized_examples(given)
+    examples = messages.serialized_examples(examples_input)
     if not examples:
         raise invalid("Input is empty.")
     return np.array(examples, object)

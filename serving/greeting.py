@@ -58,15 +58,15 @@ def _recorded(servable: Servable, model: ModelConfig, signature: str) -> dict[st
     if path is None or not (path / REQUESTS).exists():
         return None
     for record in warm_up.read_records(path / REQUESTS):
-        asked = PredictionLog.FromString(record).predict_log.request
-        if asked.inputs and (asked.model_spec.signature_name or DEFAULT_SIGNATURE) == signature:
-            return _first_row(asked)
+        request = PredictionLog.FromString(record).predict_log.request
+        if request.inputs and (request.model_spec.signature_name or DEFAULT_SIGNATURE) == signature:
+            return _first_row(request)
     return None
 
 
-def _first_row(asked: PredictRequest) -> dict[str, Any] | None:
+def _first_row(request: PredictRequest) -> dict[str, Any] | None:
     try:
-        arrays = {name: messages.read_tensor(name, proto, MAX_BYTES) for name, proto in asked.inputs.items()}
+        arrays = {name: messages.read_tensor(name, proto, MAX_BYTES) for name, proto in request.inputs.items()}
     except ServingError:
         # Too large to be shown.
         return None
@@ -89,8 +89,8 @@ def _signature_of_columns(servable: Servable, name: str, example: tf.train.Examp
     outputs = servable.signatures[name].outputs.keys()
     features = example.features.feature.keys()
     for signature in servable.signatures.values():
-        known = set(signature.inputs) <= set(features) and len(signature.inputs) > 1
-        if known and signature.outputs.keys() == outputs and all(_scalar(spec) for spec in signature.inputs.values()):
+        has_columns = set(signature.inputs) <= set(features) and len(signature.inputs) > 1
+        if has_columns and signature.outputs.keys() == outputs and all(_scalar(spec) for spec in signature.inputs.values()):
             return signature
     return None
 

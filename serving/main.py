@@ -62,14 +62,14 @@ def flags() -> list[click.Option]:
     return [_flag(name, field, help_texts[name]) for name, field in ServerSettings.model_fields.items()]
 
 
-def serve(**given: Any) -> None:
+def serve(**options: Any) -> None:
     """Serve SavedModels with TensorFlow Serving's REST and gRPC protocols.
 
     The models lie in a folder each (--model_base_path), and in it a folder for each version, named by its number. New
     versions are picked up as they appear. Stop with Ctrl-C.
     """
     try:
-        settings = ServerSettings(**given)
+        settings = ServerSettings(**options)
     except ValidationError as error:
         for problem in error.errors():
             flag = "--" + ".".join(map(str, problem["loc"]))
@@ -130,8 +130,8 @@ def _flag(name: str, field: Any, help_text: str) -> click.Option:
             help=help_text,
         )
     types = {Path: click.Path(path_type=Path), int: click.INT, float: click.FLOAT, str: click.STRING}
-    shown = field.default not in (None, "")
-    return click.Option([f"--{name}"], type=types[kind], default=field.default, show_default=shown, help=help_text)
+    show_default = field.default not in (None, "")
+    return click.Option([f"--{name}"], type=types[kind], default=field.default, show_default=show_default, help=help_text)
 
 
 def _documentation() -> dict[str, str]:

@@ -173,13 +173,13 @@ OUTPUTS = "outputs"
 Outputs = Mapping[str, np.ndarray[Any, Any]]
 
 
-def serialized_examples(given: Input) -> list[bytes]:
+def serialized_examples(examples_input: Input) -> list[bytes]:
     """The serialized tf.Examples of an Input, each with the features of its context before its own.
 
     Serialized messages that follow each other parse as one message with the fields of all.
     """
-    context = given.example_list_with_context.context.SerializeToString()
-    examples = given.example_list_with_context.examples or given.example_list.examples
+    context = examples_input.example_list_with_context.context.SerializeToString()
+    examples = examples_input.example_list_with_context.examples or examples_input.example_list.examples
     return [context + example.SerializeToString() for example in examples]
 
 

@@ -78,11 +78,11 @@ class Metric(abc.ABC, Generic[Cell]):
         with self._lock:
             cells = list(self._cells.items())
         name = prometheus_name(self.name)
-        written: list[str] = []
+        text_lines: list[str] = []
         for values, cell in cells:
             labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in zip(self.labels, values, strict=True))
-            written += self._samples(name, labels, cell)
-        return written
+            text_lines += self._samples(name, labels, cell)
+        return text_lines
 
     @abc.abstractmethod
     def _samples(self, name: str, labels: str, cell: Cell) -> Iterator[str]:
@@ -218,11 +218,11 @@ class Metrics:
 
     def page(self) -> str:
         """All metrics that have a value, in Prometheus' text format."""
-        written = []
+        page_lines = []
         for metric in self._all():
             if lines := metric.lines():
-                written += [f"# TYPE {prometheus_name(metric.name)} {metric.kind}", *lines]
-        return "\n".join(written) + "\n"
+                page_lines += [f"# TYPE {prometheus_name(metric.name)} {metric.kind}", *lines]
+        return "\n".join(page_lines) + "\n"
 
 
 class Exchange:
@@ -279,10 +279,10 @@ def prometheus_name(name: str) -> str:
     return re.sub("[^a-zA-Z0-9_]", ":", name)
 
 
-def request_id(given: str | None) -> str:
+def request_id(client_id: str | None) -> str:
     """The id that the client gave the request, or a new one; a client's is kept where it cannot forge log lines."""
-    if given is not None and _GOOD_ID.fullmatch(given):
-        return given
+    if client_id is not None and _GOOD_ID.fullmatch(client_id):
+        return client_id
     return f"{_FIRST_HALF}{next(_numbers):016x}"
 
 
@@ -301,13 +301,13 @@ def log_request(
     """
     level = logging.WARNING if error else logging.INFO
     if _log.isEnabledFor(level):
-        end = f"{error.code.name} {error.message[:LONGEST_TEXT]!r}" if error else "OK"
-        _log.log(level, "%s %s %s %r %.2f ms %s", identity, entrypoint, api, model[:LONGEST_TEXT], milliseconds, end)
+        status = f"{error.code.name} {error.message[:LONGEST_TEXT]!r}" if error else "OK"
+        _log.log(level, "%s %s %s %r %.2f ms %s", identity, entrypoint, api, model[:LONGEST_TEXT], milliseconds, status)
 
 
-def log_answered(wanted: bool) -> None:
+def log_answered(enabled: bool) -> None:
     """Says whether answered requests get a line, too; refused ones always do."""
-    _log.setLevel(logging.INFO if wanted else logging.WARNING)
+    _log.setLevel(logging.INFO if enabled else logging.WARNING)
 
 
 def _escaped(value: str) -> str:

@@ -1,11 +1,11 @@
-"""CIFAR-10 as it is published: https://www.cs.toronto.edu/~kriz/cifar.html, archives or the folders in them.
+"""CIFAR-10 as published at https://www.cs.toronto.edu/~kriz/cifar.html: the archives, or the folders in them.
 
-The binary form has 3,073 bytes a record: the label, and 32x32 pixels, all red ones, then all green, then all blue.
+The binary form has 3,073 bytes a record: the label, then 32x32 pixels, first all red values, then green, then blue.
 The Python form has the same pixels as a pickled array. Both become PNGs.
 
-A pickle is a program that may call anything it names. The Python form names three things of NumPy's, and as Python 3
-writes it anew one of two more, depending on the protocol; here they stand for functions of our own that can make bytes
-and arrays of bytes alone. Anything else that a pickle names is refused.
+A pickle is a program that may call anything it names. The Python form names three things from NumPy and, when written
+again by Python 3, one of two more, depending on the protocol. Here these names stand for functions of our own, which
+can make only bytes and arrays of bytes. Any other name in a pickle is refused.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from contracts.errors import DataError
 
 _Bytes = npt.NDArray[np.uint8]
 
-# What a stream that is damaged or made up can raise.
+# What unpickling a damaged or forged stream can raise.
 _DAMAGES = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError)
 
 
 class UnsafePickleError(Exception):
-    """A pickle that cannot be read, or that names what it has no business with."""
+    """A pickle that cannot be read, or that names something it has no business with."""
 
 
 def load_pickle(data: bytes) -> Any:
     """Returns the object in a pickle of plain containers, numbers, text, bytes and uint8 arrays.
 
-    Text of Python 2 comes as bytes.
+    Python 2's text is returned as bytes.
 
     Raises:
         UnsafePickleError: The pickle names anything else, or is damaged.
@@ -68,14 +68,14 @@ def _uint8(name: object, *_: object) -> np.dtype[np.uint8]:
 
 
 def _array_of(buffer: object, dtype: object, shape: tuple[int, ...], order: Literal["C", "F"]) -> _Bytes:
-    """What NumPy writes in protocol 5: the array's memory, and how to look at it."""
+    """What NumPy writes in protocol 5: the array's memory and how to interpret it."""
     if not isinstance(buffer, bytes | bytearray) or not isinstance(dtype, np.dtype) or order not in ("C", "F"):
         raise pickle.UnpicklingError(f"it holds an array of {dtype!r}, expected uint8")
     return np.frombuffer(buffer, np.uint8).reshape(shape, order=order)
 
 
 def _encoded(text: object, codec: object) -> bytes:
-    """What Python 3 writes for bytes in protocols that only know text."""
+    """What Python 3 writes for bytes in protocols that know only text."""
     if not isinstance(text, str) or codec not in ("latin1", b"latin1"):
         raise pickle.UnpicklingError(f"it holds text in {codec!r}, expected latin1")
     return text.encode("latin1")
@@ -104,9 +104,9 @@ _FIX = "Download the archive again, and compare its MD5 with the one on CIFAR-10
 
 
 class Cifar10Source(ImageSource):
-    """CIFAR-10, binary or Python, packed or not, a batch a piece; see `contract.Source`.
+    """CIFAR-10, binary or Python, packed or not, one piece per batch; see `contract.Source`.
 
-    It has no malformed rows: where one record is wrong, so are the others.
+    It has no malformed rows: if one record is wrong, so are the others.
     """
 
     def pieces(self, inputs: InputFiles) -> list[Piece]:
@@ -126,19 +126,19 @@ class Cifar10Source(ImageSource):
             pieces.append(Piece(path, 0, None, size, names=(batch, member), classes=classes))
         return pieces
 
-    def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
+    def read_batches(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
         yield from to_batches(_rows(piece), piece.classes)
 
 
 def _rows(piece: Piece) -> Iterator[ImageRow]:
     batch, member = piece.names
     where = f"{piece.file}, {member}"
-    data = _read(piece.file, member)
+    data = _file_bytes(piece.file, member)
     labels, pixels = _from_binary(data) if member.endswith(".bin") else _from_pickle(where, data)
-    wrong = np.flatnonzero((labels < 0) | (labels >= NUM_CLASSES))
-    if len(wrong):
+    invalid = np.flatnonzero((labels < 0) | (labels >= NUM_CLASSES))
+    if len(invalid):
         raise DataError(
-            f"{where}, record {wrong[0] + 1}: found the label {labels[wrong[0]]}, expected 0 to {NUM_CLASSES - 1}.",
+            f"{where}, record {invalid[0] + 1}: found the label {labels[invalid[0]]}, expected 0 to {NUM_CLASSES - 1}.",
             _FIX,
         )
     for row, (label, planes) in enumerate(zip(labels.tolist(), pixels.reshape(-1, 3, 32, 32), strict=True), 1):
@@ -156,15 +156,15 @@ def _from_pickle(where: str, data: bytes) -> tuple[npt.NDArray[np.int64], _Bytes
     batch = _unpickle(where, data, ("data", "labels"))
     pixels, labels = batch["data"], batch["labels"]
     if not isinstance(pixels, np.ndarray) or pixels.ndim != 2 or pixels.shape[1] != PIXEL_BYTES or not len(pixels):
-        found = f"the shape {pixels.shape}" if isinstance(pixels, np.ndarray) else f"a {type(pixels).__name__}"
-        raise DataError(f"{where}: found {found} as 'data', expected an array of (records, {PIXEL_BYTES:,}).", _FIX)
+        received = f"the shape {pixels.shape}" if isinstance(pixels, np.ndarray) else f"a {type(pixels).__name__}"
+        raise DataError(f"{where}: found {received} as 'data', expected an array of (records, {PIXEL_BYTES:,}).", _FIX)
     if not isinstance(labels, list) or len(labels) != len(pixels) or not all(type(x) is int for x in labels):
         raise DataError(f"{where}: found other 'labels' than a list of {len(pixels):,} whole numbers.", _FIX)
     return np.array(labels, np.int64), pixels
 
 
 def _class_names(path: str, meta: str) -> tuple[str, ...]:
-    data = _read(path, meta)
+    data = _file_bytes(path, meta)
     encoded: list[bytes | str]
     if meta == CIFAR10_BINARY:
         encoded = [*data.split()]
@@ -178,16 +178,16 @@ def _class_names(path: str, meta: str) -> tuple[str, ...]:
 
 
 def _unpickle(where: str, data: bytes, keys: tuple[str, ...]) -> dict[str, object]:
-    """Returns what a pickled dictionary holds; its keys are bytes as Python 2 wrote them, text where Python 3 did."""
+    """Returns a pickled dictionary with text as keys; Python 2 wrote them as bytes, Python 3 as text."""
     try:
         content = load_pickle(data)
     except UnsafePickleError as error:
         raise DataError(f"{where} is no pickle of CIFAR-10: {error}.", _FIX) from error
     keys_read = list(content) if isinstance(content, dict) else [type(content).__name__]
-    found = {_text(key): value for key, value in content.items()} if isinstance(content, dict) else {}
-    if any(key not in found for key in keys):
+    entries = {_text(key): value for key, value in content.items()} if isinstance(content, dict) else {}
+    if any(key not in entries for key in keys):
         raise DataError(f"{where}: found {keys_read}, expected a dictionary with {', '.join(map(repr, keys))}.", _FIX)
-    return found
+    return entries
 
 
 def _text(value: object) -> str:
@@ -195,26 +195,26 @@ def _text(value: object) -> str:
 
 
 def _sizes(path: str) -> dict[str, int]:
-    """Returns name -> size in bytes of the files of an archive or a folder, without the folders they are in."""
+    """Returns file name (without folders) -> size in bytes for the files in an archive or folder."""
     if os.path.isdir(path):
         return {entry.name: entry.stat().st_size for entry in os.scandir(path) if entry.is_file()}
-    with _opened(path) as archive:
+    with _open_archive(path) as archive:
         return {os.path.basename(member.name): member.size for member in archive.getmembers() if member.isfile()}
 
 
-def _read(path: str, name: str) -> bytes:
-    """Returns the bytes of a file of an archive, unpacked in memory alone, or of a folder."""
+def _file_bytes(path: str, name: str) -> bytes:
+    """Returns the bytes of a file in a folder, or in an archive, which is unpacked only in memory."""
     if os.path.isdir(path):
         with open(os.path.join(path, name), "rb") as file:
             return file.read()
-    with _opened(path) as archive:
+    with _open_archive(path) as archive:
         member = next(m for m in archive if m.isfile() and os.path.basename(m.name) == name)
         extracted = archive.extractfile(member)
         return extracted.read() if extracted else b""
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[tarfile.TarFile]:
+def _open_archive(path: str) -> Iterator[tarfile.TarFile]:
     try:
         with tarfile.open(path) as archive:
             yield archive

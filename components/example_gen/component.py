@@ -1,4 +1,4 @@
-"""The first node of the pipeline: raw files in, Examples out, on Beam where there is more than one worker's portion."""
+"""The first node of the pipeline: raw files in, Examples out; on Beam where there is work for more than one worker."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class RejectedRows(artifact.Artifact):
     """The rows, or image files, that `data.on_bad_row: set_aside` set aside.
 
     Files `rejected-00000-of-0000N.jsonl`, one for each shard that has such rows; each line an object with `file`,
-    `line` (from 1), `column` (or null), `reason` and `raw`. Bytes of `raw` that are no UTF-8 stand as lone surrogates:
-    encode with the error handler `surrogateescape` to get the bytes back. Of an image file, `line` and `raw` are null.
+    `line` (from 1), `column` (or null), `reason` and `raw`. Bytes in `raw` that are not UTF-8 are lone surrogates:
+    encode with the error handler `surrogateescape` to get the bytes back. For an image file, `line` and `raw` are null.
     """
 
     TYPE_NAME = "RejectedRows"
@@ -50,7 +50,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         Args:
             input_dict: Empty.
             output_dict: `examples` and `rejected_rows`, one artifact each.
-            exec_properties: `settings`, `base_dir`, and perhaps `span`; see the component.
+            exec_properties: `settings`, `base_dir` and optionally `span`; see the component.
 
         Raises:
             SettingsError: The settings do not fit the files.
@@ -83,19 +83,19 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
     def _ingest(self, shards: list[Shard], job: Job) -> Counts:
         if len(shards) == 1:
-            # There is nothing to spread, and Beam's overhead is several times the work of a small table.
+            # There is nothing to distribute, and Beam's overhead is several times the work on a small table.
             return write_shard(shards[0], infer_shard(shards[0], job), job)
-        outcome_uri = f"{job.rejected_uri}/outcome.json"
+        report_uri = f"{job.rejected_uri}/outcome.json"
         with self._make_beam_pipeline() as pipeline:
             spread = pipeline | "Shards" >> beam.Create(shards) | "Spread" >> beam.Reshuffle()
             kinds = spread | "Infer" >> beam.Map(_try_infer, job) | "Merge" >> beam.CombineGlobally(_merge)
-            outcomes = spread | "Write" >> beam.Map(_try_write, beam.pvalue.AsSingleton(kinds), job)
-            _ = outcomes | "Sum" >> beam.CombineGlobally(_sum) | "Report" >> beam.Map(_report, outcome_uri)
-        return _take_report(outcome_uri)
+            counts = spread | "Write" >> beam.Map(_try_write, beam.pvalue.AsSingleton(kinds), job)
+            _ = counts | "Sum" >> beam.CombineGlobally(_sum) | "Report" >> beam.Map(_report, report_uri)
+        return _read_report(report_uri)
 
 
-# Runners turn an exception of a worker into one of theirs, with our message somewhere in it. So an error of ours
-# travels as a value, and the outcome comes back through a file, the one way that every runner has.
+# Runners turn a worker's exception into one of their own, with our message somewhere in it. So our errors travel as
+# values, and the result comes back through a file, the one channel that every runner has.
 
 
 def _try_infer(shard: Shard, job: Job) -> dict[str, Kind] | MillraceError:
@@ -123,25 +123,25 @@ def _try_write(shard: Shard, kinds: dict[str, Kind] | MillraceError, job: Job) -
         return error
 
 
-def _sum(outcomes: Iterable[Counts | MillraceError]) -> Counts | MillraceError:
+def _sum(shard_counts: Iterable[Counts | MillraceError]) -> Counts | MillraceError:
     total = Counts()
-    for outcome in outcomes:
-        if isinstance(outcome, MillraceError):
-            return outcome
-        total += outcome
+    for counts in shard_counts:
+        if isinstance(counts, MillraceError):
+            return counts
+        total += counts
     return total
 
 
-def _report(outcome: Counts | MillraceError, uri: str) -> None:
-    if isinstance(outcome, MillraceError):
-        report: dict[str, Any] = {"error": type(outcome).__name__, "what": outcome.what, "fix": outcome.fix}
+def _report(counts: Counts | MillraceError, uri: str) -> None:
+    if isinstance(counts, MillraceError):
+        report: dict[str, Any] = {"error": type(counts).__name__, "what": counts.what, "fix": counts.fix}
     else:
-        report = vars(outcome)
+        report = vars(counts)
     with fileio.open(uri, "w") as file:
         file.write(json.dumps(report))
 
 
-def _take_report(uri: str) -> Counts:
+def _read_report(uri: str) -> Counts:
     with fileio.open(uri, "r") as file:
         report = json.loads(file.read())
     fileio.remove(uri)
@@ -151,9 +151,9 @@ def _take_report(uri: str) -> Counts:
 
 
 def _describe(examples: types.Artifact, inputs: InputFiles, counts: Counts, classes: Sequence[str]) -> None:
-    """Fills in what the next components, and people, ask of an Examples artifact."""
+    """Fills in what people and the next components need to know about an Examples artifact."""
     examples.span = inputs.span or 0
-    examples.set_int_custom_property(utils.SPAN_PROPERTY_NAME, inputs.span or 0)  # Where stock TFX looks for it.
+    examples.set_int_custom_property(utils.SPAN_PROPERTY_NAME, inputs.span or 0)  # Where stock TFX looks for the span.
     examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
     examples_utils.set_file_format(examples, "tfrecords_gzip")
     digests = "".join(f"{digest}  {inputs.name_of(file)}\n" for file, digest in content_digests(inputs.files).items())
@@ -180,20 +180,20 @@ class ExampleGenSpec(component_spec.ComponentSpec):
 
 
 class ExampleGen(base_beam_component.BaseBeamComponent):
-    """Reads tables or images (see `DataSettings.format`), and writes TFRecords of `tf.train.Example`, in splits.
+    """Reads tables or images (see `DataSettings.format`) and writes TFRecords of `tf.train.Example`, in splits.
 
-    For CSV, the Examples and their splits are those of TFX's CsvExampleGen.
+    For CSV, the Examples and their splits equal those of TFX's CsvExampleGen.
 
     Outputs:
-        examples: Examples; custom properties `num_rows`, `input_digest`, a SHA-256 over the contents of the files, and
-            for images `class_names`, a JSON list of text in the order of the class ids.
+        examples: Examples, with the custom properties `num_rows`, `input_digest` (a SHA-256 of the files' contents)
+            and, for images, `class_names` (a JSON list of text in the order of the class ids).
         rejected_rows: RejectedRows; empty unless `data.on_bad_row` is `set_aside`.
 
     Args:
         settings: The recipe's `data` section.
-        base_dir: The folder that a relative `data.path` is relative to.
-        span: The span to read, found beforehand by `files.resolve`, so that TFX's cache knows it; None reads the one
-            that `data.span` says, or the newest.
+        base_dir: The folder that a relative `data.path` starts from.
+        span: The span to read, found beforehand by `files.resolve` so that it is part of TFX's cache key; None reads
+            the span that `data.span` gives, or the newest.
     """
 
     SPEC_CLASS = ExampleGenSpec

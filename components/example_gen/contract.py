@@ -1,4 +1,4 @@
-"""What every file format offers to the ingest: pieces of files, read in batches."""
+"""What every file format offers the ingest: pieces of files, read in batches."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SHARD_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of one file: bytes of CSV or JSON lines, row groups of Parquet, a batch of CIFAR-10; or some image files.
+    """Part of a file (bytes of CSV or JSON lines, row groups of Parquet, a batch of CIFAR-10), or several image files.
 
     Attributes:
-        file: The path; of image files, the data folder.
+        file: The path; for image files, the data folder.
         start: The first byte (of the decompressed text) or row group.
-        end: Behind the last; None is the end of the file.
+        end: One past the last; None is the end of the file.
         size: Its size in bytes as stored, to balance the shards.
-        first_line: The number, from 1, of the line at `start`; 0 for Parquet.
-        names: Of image files, their paths below the data folder; of CIFAR-10, the batch and the file it is in; else
-            empty.
-        classes: The names of the classes of the whole input, by class id; empty for tables.
-        split: The split of all its rows; None leaves each row to its hash.
+        first_line: The number (from 1) of the line at `start`; 0 for Parquet.
+        names: For image files, their paths below the data folder; for CIFAR-10, the batch and the file that holds it;
+            else empty.
+        classes: The class names of the whole input, by class id; empty for tables.
+        split: The split of all its rows; None lets each row's hash decide.
     """
 
     file: str
@@ -43,7 +43,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of a piece, typed: `num_rows` rows of every column, and the rows that could not be read."""
+    """Typed rows of a piece: every column has `num_rows` rows. Rows that could not be read are in `rejected`."""
 
     columns: list[Column]
     num_rows: int
@@ -54,7 +54,7 @@ class Source(Protocol):
     """One file format."""
 
     def peek_columns(self, file: str) -> list[str]:
-        """Returns the names of the columns, from the beginning of the file."""
+        """Returns the column names, reading only the beginning of the file."""
 
     def pieces(self, inputs: InputFiles) -> list[Piece]:
         """Checks that the files belong together, and cuts them into pieces of about SHARD_BYTES.
@@ -62,30 +62,30 @@ class Source(Protocol):
         No piece has rows of two splits.
 
         Raises:
-            DataError: A file is empty, or its columns are not those of the first.
+            DataError: A file is empty, or its columns differ from those of the first.
         """
 
     def infer(self, piece: Piece, fail: bool) -> dict[str, Kind]:
         """Returns the kinds of the columns in a piece, in the order in which they appear.
 
         Raises:
-            BadRowError: A row is malformed, and `fail` is set; otherwise such rows do not count. A format whose
-                columns need no inference leaves malformed rows to `read`.
+            BadRowError: A row is malformed and `fail` is set; otherwise such rows are ignored. A format whose columns
+                need no inference leaves malformed rows to `read_batches`.
         """
 
-    def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
+    def read_batches(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
         """Yields the rows of a piece, typed by `kinds`."""
 
 
 def assign_splits(pieces: Iterable[Piece], inputs: InputFiles) -> list[Piece]:
-    """Returns the pieces with their splits, where `data.splits` holds patterns."""
+    """Returns the pieces with their splits filled in where `data.splits` holds patterns."""
     if not inputs.splits:
         return list(pieces)
     return [replace(p, split=inputs.splits[p.names[0] if p.names else inputs.name_of(p.file)]) for p in pieces]
 
 
 def merge_kinds(parts: list[dict[str, Kind]]) -> dict[str, Kind]:
-    """Returns the kinds over all parts: of each column the least numeric."""
+    """Returns the kind of each column over all parts: the least numeric one."""
     merged: dict[str, Kind] = {}
     for part in parts:
         for name, kind in part.items():

@@ -1,4 +1,4 @@
-"""CSV, plain or gzip, as arrow columns; where arrow cannot be trusted, by Python's csv module, row by row."""
+"""CSV, plain or gzip, as arrow columns; where arrow cannot be trusted, Python's csv module reads row by row."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Cells = list[str]
 
 
 def read_rows(file: str, block: Block, names: list[str], delimiter: str) -> tuple[list[Cells], list[RejectedRow]]:
-    """Reads a block.
+    """Reads a block row by row.
 
     Args:
-        file: For the messages.
+        file: The file's name, for the messages.
         block: Whole records.
         names: The columns.
-        delimiter: Between two cells.
+        delimiter: What separates two cells.
 
     Returns:
-        The well-formed rows, each with as many cells as there are names, and the others.
+        The well-formed rows, each with as many cells as there are names, and the malformed ones.
     """
-    lines = io.BytesIO(block.data).readlines()  # splitlines would also break at a lone carriage return.
+    lines = io.BytesIO(block.data).readlines()  # splitlines would also break at lone carriage returns.
     rows: list[Cells] = []
     rejected: list[RejectedRow] = []
     at = 0
@@ -44,7 +44,7 @@ def read_rows(file: str, block: Block, names: list[str], delimiter: str) -> tupl
         end, balanced = _record_end(lines, at)
         cells, column, reason = _parse_row(lines[at:end], names, delimiter, balanced)
         if reason and cells is None:
-            # A stray quote swallows the lines behind it: give up its own line only, and go on with the next.
+            # A stray quote swallows the lines after it: reject only its own line, and continue with the next.
             end = at + 1
         if reason:
             rejected.append(RejectedRow(file, block.first_line + at, column, reason, b"".join(lines[at:end])))
@@ -55,8 +55,8 @@ def read_rows(file: str, block: Block, names: list[str], delimiter: str) -> tupl
 
 
 def parse_cells(record: str, delimiter: str) -> Cells:
-    """Returns the cells of one record. Raises csv.Error where it is malformed."""
-    limit = csv.field_size_limit(sys.maxsize)  # Arrow has no limit; the slow way must not have one either.
+    """Returns the cells of one record. Raises csv.Error if it is malformed."""
+    limit = csv.field_size_limit(sys.maxsize)  # Arrow has no limit, so the slow path must not have one either.
     try:
         return next(csv.reader([record], delimiter=delimiter), [])
     finally:
@@ -75,7 +75,7 @@ def _record_end(lines: list[bytes], start: int) -> tuple[int, bool]:
 def _parse_row(
     lines: list[bytes], names: list[str], delimiter: str, balanced: bool
 ) -> tuple[Cells | None, str | None, str | None]:
-    """Returns the cells (None if they cannot be told), and where a row is malformed, the column and the reason."""
+    """Returns the cells (None if they cannot be determined) and, if the row is malformed, the column and the reason."""
     raw = b"".join(lines)
     try:
         text = raw.decode("utf-8")
@@ -101,7 +101,7 @@ def _count(cells: int) -> str:
 
 
 def _column_at(before: str, names: list[str], delimiter: str) -> str | None:
-    """Returns the column in which a text breaks off, as far as it can be told."""
+    """Returns the column in which a text breaks off, or None if it cannot be determined."""
     try:
         index = len(parse_cells(before.rstrip("\r\n"), delimiter)) - 1
     except csv.Error:
@@ -116,8 +116,8 @@ _QUOTE = ord('"')
 class CsvSource:
     """CSV with a header line; see `contract.Source`.
 
-    Arrow reads block by block. A block that arrow might read otherwise than Python's csv module (irregular quotes, lone
-    carriage returns) or not at all (malformed rows) goes to `csv_rows`.
+    Arrow reads block by block. A block that arrow might read differently from Python's csv module (irregular quotes,
+    lone carriage returns) or not at all (malformed rows) goes to `read_rows`.
     """
 
     def __init__(self, delimiter: str) -> None:
@@ -132,12 +132,12 @@ class CsvSource:
         pieces: list[Piece] = []
         rows = False
         for file in files:
-            others, header = self._header(file)
-            if others != names:
-                raise DataError(_different_headers(files[0], names, file, others), "Give all files the same columns.")
-            whole = Piece(file, len(header), None, os.path.getsize(file), 1 + header.count(b"\n"))
-            rows = rows or next(read_blocks(whole, quoting=False), None) is not None
-            pieces += cut_file(whole, quoting=True)
+            columns, header = self._header(file)
+            if columns != names:
+                raise DataError(_different_headers(files[0], names, file, columns), "Give all files the same columns.")
+            piece = Piece(file, len(header), None, os.path.getsize(file), 1 + header.count(b"\n"))
+            rows = rows or next(read_blocks(piece, quoting=False), None) is not None
+            pieces += cut_file(piece, quoting=True)
         if not rows:
             raise DataError(f"{files[0]} has a header and no rows, expected at least one row.", "Check data.path.")
         return pieces
@@ -146,7 +146,7 @@ class CsvSource:
         names = self.peek_columns(piece.file)
         kinds = dict.fromkeys(names, Kind.EMPTY)
         for block in read_blocks(piece, quoting=True):
-            # Nothing changes the kind of a text column any more: arrow need not even convert it.
+            # The kind of a text column can no longer change, so arrow need not even convert it.
             undecided = [name for name in names if kinds[name] is not Kind.BYTES]
             table, rejected = self._cells(piece.file, block, names, undecided)
             if rejected and fail:
@@ -155,7 +155,7 @@ class CsvSource:
                 kinds[name] = infer_kind(cells, kinds[name])
         return kinds
 
-    def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
+    def read_batches(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
         names = self.peek_columns(piece.file)
         for block in read_blocks(piece, quoting=True):
             batch, rejected = self._cells(piece.file, block, names, names)
@@ -163,7 +163,7 @@ class CsvSource:
             yield Batch(columns, batch.num_rows, rejected)
 
     def _header(self, file: str) -> tuple[list[str], bytes]:
-        """Returns the names of the columns and the bytes of the header, a byte order mark included."""
+        """Returns the column names and the bytes of the header, including a byte order mark."""
         data = b""
         with open_text(file) as opened:
             while not _first_record(data) and (more := opened.read(1 << 16)) and len(data) < BLOCK_BYTES:
@@ -182,34 +182,34 @@ class CsvSource:
         return names, header
 
     def _cells(
-        self, file: str, block: Block, names: list[str], wanted: list[str]
+        self, file: str, block: Block, names: list[str], columns: list[str]
     ) -> tuple[pa.RecordBatch, list[RejectedRow]]:
-        """Returns the wanted columns of a block, (rows,) strings, null for an empty cell, and the malformed rows."""
+        """Returns the given columns of a block, (rows,) strings with null for an empty cell, and the malformed rows."""
         if _is_regular(block.data, self._delimiter):
             try:
-                return self._by_arrow(block.data, names, wanted), []
+                return self._by_arrow(block.data, names, columns), []
             except pa.ArrowInvalid:
                 pass  # Rows with too few or too many cells.
         rows, rejected = read_rows(file, block, names, self._delimiter)
-        chosen = [names.index(name) for name in wanted]
+        chosen = [names.index(name) for name in columns]
         arrays = [pa.array([row[i] or None for row in rows], pa.string()) for i in chosen]
-        return pa.RecordBatch.from_arrays(arrays, wanted), rejected
+        return pa.RecordBatch.from_arrays(arrays, columns), rejected
 
-    def _by_arrow(self, data: bytes, names: list[str], wanted: list[str]) -> pa.RecordBatch:
+    def _by_arrow(self, data: bytes, names: list[str], columns: list[str]) -> pa.RecordBatch:
         reading = pa_csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False)
         parsing = pa_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=b'"' in data)
         converting = pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(wanted, pa.string()),
-            include_columns=wanted or names[:1],
+            column_types=dict.fromkeys(columns, pa.string()),
+            include_columns=columns or names[:1],
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=True,
-            check_utf8=False,  # _is_regular did, for all columns.
+            check_utf8=False,  # _is_regular has checked all columns.
         )
-        # Not read_csv: on Python 3.10 its care for Ctrl-C walks through every object of the process, 50 ms a call.
+        # Not read_csv: on Python 3.10 its handling of Ctrl-C walks every object of the process, 50 ms a call.
         with pa_csv.open_csv(pa.BufferReader(data), reading, parsing, converting) as reader:
             table = reader.read_all()
-        return pa.RecordBatch.from_arrays([table[name].combine_chunks() for name in wanted], wanted)
+        return pa.RecordBatch.from_arrays([table[name].combine_chunks() for name in columns], columns)
 
 
 def _first_record(data: bytes) -> bytes:
@@ -220,7 +220,7 @@ def _first_record(data: bytes) -> bytes:
 
 
 def _is_regular(data: bytes, delimiter: str) -> bool:
-    """Whether arrow and Python's csv module are sure to divide `data`, whole records, into the same cells."""
+    """Whether arrow and Python's csv module are sure to split `data` (whole records) into the same cells."""
     if not data.isascii():
         try:
             data.decode("utf-8")
@@ -228,13 +228,13 @@ def _is_regular(data: bytes, delimiter: str) -> bool:
             return False
     if b"\0" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
         return False
-    if not data.strip(b"\r\n"):  # Arrow calls blank lines alone an empty file.
+    if not data.strip(b"\r\n"):  # Arrow takes nothing but blank lines for an empty file.
         return False
     return b'"' not in data or _quotes_are_regular(data, ord(delimiter))
 
 
 def _quotes_are_regular(data: bytes, delimiter: int) -> bool:
-    """Whether every quote opens a cell, closes one, or is doubled inside one."""
+    """Whether every quote opens a cell, closes one or is doubled inside one."""
     array = np.frombuffer(data, np.uint8)
     at = np.flatnonzero(array == _QUOTE)
     if len(at) % 2:
@@ -255,8 +255,10 @@ def _typed(name: str, cells: pa.Array, kind: Kind) -> Column:
     return Column(name, kind, None if kind is Kind.EMPTY else to_values(cells.drop_null(), kind), offsets)
 
 
-def _different_headers(first: str, names: list[str], file: str, others: list[str]) -> str:
-    missing, extra = [n for n in names if n not in others], [n for n in others if n not in names]
-    what = [f"lacks {', '.join(map(repr, missing))}"] if missing else []
-    what += [f"adds {', '.join(map(repr, extra))}"] if extra else []
-    return f"{file} has another header than {first}: it {' and '.join(what) or 'orders the columns differently'}."
+def _different_headers(first: str, names: list[str], file: str, columns: list[str]) -> str:
+    missing, extra = [n for n in names if n not in columns], [n for n in columns if n not in names]
+    differences = [f"lacks {', '.join(map(repr, missing))}"] if missing else []
+    differences += [f"adds {', '.join(map(repr, extra))}"] if extra else []
+    return (
+        f"{file} has another header than {first}: it {' and '.join(differences) or 'orders the columns differently'}."
+    )

@@ -2,10 +2,10 @@
 
 tfx-bsl's RecordBatchToExamplesEncoder writes the features of an Example in the order of a hash table. A row's split is
 a hash of its bytes, so rows would not land in the splits of stock TFX, which hashes the deterministic form (features
-in the order of their names). Hence an encoder of our own: an Example is a concatenation of pieces, a header and a
-payload for each feature; the headers depend on the payload's length only, and arrow joins the pieces.
+in the order of their names). Hence our own encoder: an Example is a concatenation of pieces, a header and a payload for
+each feature; a header depends only on its payload's length, and arrow joins the pieces.
 
-The wire format (protobuf's encoding guide; tensorflow/core/example/*.proto), every field length-delimited:
+The wire format (protobuf's encoding guide; tensorflow/core/example/*.proto), with every field length-delimited:
 
     Example  { 1: Features { 1: entry { 1: name, 2: Feature { 1: BytesList | 2: FloatList | 3: Int64List } } … } }
     BytesList { 1: value … }     FloatList { 1: packed little-endian float32 }     Int64List { 1: packed varint }
@@ -37,8 +37,9 @@ class Column:
     Attributes:
         name: The feature's name.
         kind: What it holds; an EMPTY column becomes a Feature without a list.
-        values: (values,) int64, float32 or binary array without nulls, all rows' values in a line; None if EMPTY.
-        offsets: (rows + 1,) int64; row i owns `values[offsets[i]:offsets[i + 1]]`; a missing value owns nothing.
+        values: (values,) int64, float32 or binary array without nulls, the values of all rows end to end; None if
+            EMPTY.
+        offsets: (rows + 1,) int64; row i owns `values[offsets[i]:offsets[i + 1]]`, a missing value an empty range.
     """
 
     name: str
@@ -52,7 +53,7 @@ def encode_examples(columns: Sequence[Column], num_rows: int) -> pa.Array:
 
     Args:
         columns: The features, in any order; names are unique.
-        num_rows: The number of rows of each.
+        num_rows: The number of rows in each.
 
     Returns:
         (rows,) large_binary array.
@@ -66,7 +67,7 @@ def encode_examples(columns: Sequence[Column], num_rows: int) -> pa.Array:
 
 
 def encode_feature(column: Column) -> pa.Array:
-    """Serializes one column as `tf.train.Feature`s: (rows,) large_binary array. The column is not EMPTY."""
+    """Serializes one column, which is not EMPTY, as `tf.train.Feature`s: (rows,) large_binary array."""
     payload = _payload(column)
     header = by_length(lengths(payload), lambda n: _feature(column.kind, n))
     return pc.binary_join_element_wise(header, payload, no_separator())
@@ -74,13 +75,13 @@ def encode_feature(column: Column) -> pa.Array:
 
 @cache
 def no_separator() -> pa.Scalar:
-    """What goes between joined pieces. Made when asked for: pyarrow imports pandas for it, a third of a second."""
+    """The empty text between joined pieces. Made on demand: pyarrow imports pandas for it, a third of a second."""
     return pa.scalar(b"", pa.large_binary())
 
 
 def lengths(array: pa.Array) -> Offsets:
     """Returns the (rows,) lengths in bytes of a large_binary array."""
-    if not len(array):  # Arrow may then keep no offsets at all.
+    if not len(array):  # Arrow may then have no offsets at all.
         return np.zeros(0, np.int64)
     return np.diff(np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, 8 * array.offset))
 
@@ -92,7 +93,7 @@ def by_length(sizes: Offsets, make: Callable[[int], bytes]) -> pa.Array:
 
 
 def varint(number: int) -> bytes:
-    """Returns protobuf's variable-length form of a number that is not negative: seven bits a byte, the lowest first."""
+    """Returns protobuf's variable-length encoding of a non-negative number: seven bits a byte, lowest first."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -130,7 +131,7 @@ def _feature(kind: Kind, payload_size: int) -> bytes:
 
 
 def _payload(column: Column) -> pa.Array:
-    """Returns each row's values as they stand in its list: (rows,) large_binary array."""
+    """Returns each row's values as encoded in its list: (rows,) large_binary array."""
     ends, data = _ENCODED_VALUES[column.kind](column.values)
     buffers = [None, pa.py_buffer(np.ascontiguousarray(ends[column.offsets])), data]
     return pa.Array.from_buffers(pa.large_binary(), len(column.offsets) - 1, buffers)

@@ -1,6 +1,6 @@
-"""Which files a recipe's `data.path` means, and which split each belongs to where `data.splits` holds patterns.
+"""Which files a recipe's `data.path` matches, and which split each belongs to where `data.splits` holds patterns.
 
-Fast on purpose: imports neither TensorFlow, Beam nor TFX.
+Kept fast: it imports neither TensorFlow, Beam nor TFX.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _SHOWN = 5
 
 
 def match_splits(names: Sequence[str], patterns: Mapping[str, str]) -> dict[str, str]:
-    """Gives every file its split.
+    """Assigns every file to its split.
 
     Args:
         names: Paths of files below the data folder, or names of CIFAR-10 batches.
-        patterns: Split name -> pattern, matched against a whole name; `*` matches `/` too.
+        patterns: Split name -> pattern, matched against the whole name; `*` matches `/` too.
 
     Returns:
         Name -> split name.
@@ -36,8 +36,8 @@ def match_splits(names: Sequence[str], patterns: Mapping[str, str]) -> dict[str,
         DataError: A name matches no pattern or several, or a pattern matches no name.
     """
     splits: dict[str, str] = {}
-    homeless: list[str] = []
-    # Not fnmatch.fnmatchcase: it looks its pattern up in a cache for every name.
+    unmatched: list[str] = []
+    # Not fnmatch.fnmatchcase, which looks its pattern up in a cache for every name.
     tests = {split: re.compile(fnmatch.translate(pattern)).match for split, pattern in patterns.items()}
     for name in names:
         chosen = [split for split, matches in tests.items() if matches(name)]
@@ -50,24 +50,24 @@ def match_splits(names: Sequence[str], patterns: Mapping[str, str]) -> dict[str,
         if chosen:
             splits[name] = chosen[0]
         else:
-            homeless.append(name)
-    shown = ", ".join(f"{split}: {pattern!r}" for split, pattern in patterns.items())
+            unmatched.append(name)
+    listed = ", ".join(f"{split}: {pattern!r}" for split, pattern in patterns.items())
     if idle := [split for split in patterns if split not in splits.values()]:
         raise DataError(
             f"data.splits: the pattern {patterns[idle[0]]!r} of split {idle[0]!r} matches no file, expected at least "
             f"one of {list_names(names)}.",
             "Correct the pattern; it is matched against the whole of such a name, and `*` stands for any text.",
         )
-    if homeless:
+    if unmatched:
         raise DataError(
-            f"data.splits: {list_names(homeless)} matches none of the patterns {shown}.",
+            f"data.splits: {list_names(unmatched)} matches none of the patterns {listed}.",
             "Widen a pattern, or narrow data.path, so that every file belongs to one split.",
         )
     return splits
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Returns the first names, and how many more there are, for a message."""
+    """Returns the first few names and how many more there are, for a message."""
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -83,12 +83,12 @@ class InputFiles:
     """The files of one run.
 
     Attributes:
-        span: The span they belong to (days since 1970-01-01 for dates); None if the path has no placeholder.
+        span: The span that they belong to (days since 1970-01-01 for dates); None if the path has no placeholder.
         files: At least one, in a fixed order.
         format: One of the values of `data.format` besides `auto`.
-        delimiter: Between two cells of a CSV row.
-        root: The data folder: `data.path`, or the last folder in it before a file or a wildcard; None counts as the
-            folder of each file.
+        delimiter: What separates the cells of a CSV row.
+        root: The data folder: `data.path`, or the last folder in it before a file or a wildcard; None means the folder
+            of each file.
         splits: Name of a file (see `name_of`) or CIFAR-10 batch -> its split, where `data.splits` holds patterns; else
             empty.
     """
@@ -101,7 +101,7 @@ class InputFiles:
     splits: Mapping[str, str] = field(default_factory=dict)
 
     def name_of(self, file: Path | str) -> str:
-        """Returns a file's path below the data folder, with `/` between its parts."""
+        """Returns a file's path below the data folder, separated by `/`."""
         return os.path.basename(file) if self.root is None else os.path.relpath(file, self.root).replace(os.sep, "/")
 
 
@@ -109,17 +109,18 @@ def resolve(settings: DataSettings, base_dir: str | Path) -> InputFiles:
     """Finds the input files.
 
     Args:
-        settings: Which path, format and span.
-        base_dir: What a relative path is relative to.
+        settings: Give the path, format and span.
+        base_dir: The folder that a relative path starts from.
 
     Raises:
-        SettingsError: The path names a package that is not installed, or the format cannot be told.
-        DataError: There is no such file or span, or the patterns of `data.splits` do not divide the files.
+        SettingsError: The path names a package that is not installed, or the format cannot be determined.
+        DataError: There is no such file or span, or the patterns in `data.splits` do not assign every file to one
+            split.
     """
     pattern = _absolute(settings.path, Path(base_dir))
     span = None
     if "{" in settings.path:
-        span, matches = _of_span(pattern, settings.span)
+        span, matches = _match_span(pattern, settings.span)
     else:
         matches = sorted(glob.glob(pattern, recursive=True))
     paths = [Path(match) for match in matches]
@@ -154,10 +155,10 @@ def _root(pattern: str, matches: Iterable[Path]) -> Path:
     return Path(os.path.commonpath([root if root.is_dir() else root.parent for root in roots]))
 
 
-def _of_span(pattern: str, wanted: int | None) -> tuple[int, list[str]]:
-    """Returns the newest or the wanted span, and the paths that belong to it."""
+def _match_span(pattern: str, requested: int | None) -> tuple[int, list[str]]:
+    """Returns the requested span, or else the newest, and the paths that belong to it."""
     regex, wild = re.escape(pattern), pattern
-    # re.escape leaves the braces escaped; glob's own wildcards may stand beside a placeholder.
+    # re.escape has escaped the braces too; the path may hold glob's wildcards besides placeholders.
     regex = regex.replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
     for part, group in _DATE_PARTS.items():
         regex, wild = regex.replace(re.escape(part), group), wild.replace(part, "*")
@@ -170,10 +171,10 @@ def _of_span(pattern: str, wanted: int | None) -> tuple[int, list[str]]:
             spans.setdefault(span, []).append(path)
     if not spans:
         raise _nothing_at(pattern)
-    chosen = max(spans) if wanted is None else wanted
+    chosen = max(spans) if requested is None else requested
     if chosen not in spans:
         raise DataError(
-            f"data.span is {wanted}, but {pattern} has only the spans {', '.join(map(str, sorted(spans)))}.",
+            f"data.span is {requested}, but {pattern} has only the spans {', '.join(map(str, sorted(spans)))}.",
             "Choose one of these, or leave data.span out to read the newest.",
         )
     return chosen, spans[chosen]
@@ -185,7 +186,7 @@ def _span_number(match: re.Match[str]) -> int | None:
         return int(parts["span"])
     try:
         date = datetime.date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
-    except ValueError:  # 2024-13-45 is no date, hence none of ours.
+    except ValueError:  # 2024-13-45 is not a date, so the path is not a delivery.
         return None
     return (date - _EPOCH).days
 

@@ -1,6 +1,6 @@
-"""THE table of formats, in which format data are, and which files of a folder belong to them.
+"""THE table of formats: how to recognise the format of the data, and which files of a folder belong to them.
 
-Imports nothing heavy, as `files`; `sources` says by what each format is read.
+Imports nothing heavy, like `files`; `sources` has the reader of each format.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Format:
     """How the files of a format are recognised.
 
     Attributes:
-        suffixes: Those of its files' names.
-        files: Whole names of files; they come before suffixes.
-        folders: Whole names of folders.
-        images: Whether its columns are an image, its label, class and name.
+        suffixes: Suffixes of its files.
+        files: Whole file names; they take precedence over suffixes.
+        folders: Whole folder names.
+        images: Whether its columns are an image with its label, class and name.
     """
 
     suffixes: tuple[str, ...] = ()
@@ -42,28 +42,28 @@ FORMATS = {
     ),
     "digits": Format(files=("digits.csv.gz",), images=True),
 }
-"""By the values of `data.format` besides `auto`."""
+"""Keyed by the values of `data.format` other than `auto`."""
 
-_BY_SUFFIX = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
-_BY_FILE = {file: name for name, known in FORMATS.items() for file in known.files}
-_BY_FOLDER = {folder: name for name, known in FORMATS.items() for folder in known.folders}
+_BY_SUFFIX = {suffix: name for name, spec in FORMATS.items() for suffix in spec.suffixes}
+_BY_FILE = {file: name for name, spec in FORMATS.items() for file in spec.files}
+_BY_FOLDER = {folder: name for name, spec in FORMATS.items() for folder in spec.folders}
 
-IMAGE_FORMATS = frozenset(name for name, known in FORMATS.items() if known.images)
+IMAGE_FORMATS = frozenset(name for name, spec in FORMATS.items() if spec.images)
 
 CIFAR10_BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 CIFAR10_BINARY, CIFAR10_PYTHON = "batches.meta.txt", "batches.meta"
-"""The file of the class names, by which the two forms of CIFAR-10 are told apart."""
+"""The file of class names, which tells the two forms of CIFAR-10 apart."""
 
 
-def choose_format(wanted: str, matches: Sequence[Path]) -> str | None:
-    """Returns `data.format`, or what the names tell where it is `auto`; None if there is no file.
+def choose_format(setting: str, matches: Sequence[Path]) -> str | None:
+    """Returns `data.format`, or where it is `auto` the format that the names indicate; None if there is no file.
 
     Args:
-        wanted: `data.format`.
+        setting: `data.format`.
         matches: The files and folders that `data.path` names.
 
     Raises:
-        SettingsError: The names tell nothing, or several formats, or a data set that cannot be read.
+        SettingsError: The names indicate no format, several formats, or a data set that cannot be read.
     """
     for match in matches:
         if match.name.startswith("cifar-100-"):
@@ -71,8 +71,8 @@ def choose_format(wanted: str, matches: Sequence[Path]) -> str | None:
                 f"data.path names {match}, which is CIFAR-100; expected CIFAR-10, whose records have one label.",
                 "Use CIFAR-10, or save the images in one folder a class and set data.format: images.",
             )
-    if wanted != "auto":
-        return wanted
+    if setting != "auto":
+        return setting
     formats: dict[str | None, Path] = {}
     for match in matches:
         for format_, path in _recognised(match):
@@ -92,14 +92,14 @@ def choose_format(wanted: str, matches: Sequence[Path]) -> str | None:
 
 
 def list_files(format_: str, matches: Sequence[Path]) -> tuple[Path, ...]:
-    """Returns the data files, in a fixed order; none if there are none.
+    """Returns the data files, in a fixed order; empty if there are none.
 
     Args:
         format_: What `choose_format` returned.
         matches: The files and folders that `data.path` names, sorted.
 
     Raises:
-        DataError: A folder cannot be read, or is no CIFAR-10.
+        DataError: A folder cannot be read, or does not hold CIFAR-10.
     """
     if format_ == "images":
         return tuple(file for match in matches for file in _files_below(match))
@@ -108,7 +108,7 @@ def list_files(format_: str, matches: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _recognised(match: Path) -> Iterator[tuple[str | None, Path]]:
-    """Yields the format that each file's name tells, or None, and a file that tells it."""
+    """Yields the format that each file's name indicates, or None, and the file."""
     if match.is_dir() and match.name in _BY_FOLDER:
         yield _BY_FOLDER[match.name], match
         return
@@ -129,7 +129,7 @@ def _files_below(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    # Follows links, as people keep large folders elsewhere; a circle of links ends at the system's limit.
+    # Follows links, since people keep large folders elsewhere; a cycle of links ends at the system's limit.
     for folder, folders, names in os.walk(path, onerror=_refuse_unreadable, followlinks=True):
         folders[:] = sorted(name for name in folders if not _is_hidden(name))
         yield from (Path(folder, name) for name in sorted(names) if not _is_hidden(name))
@@ -144,30 +144,30 @@ def _refuse_unreadable(error: OSError) -> None:
 
 
 def cifar10_members(where: str, names: Iterable[str], fix: str) -> list[str]:
-    """Returns the names of the six batches and, last, of the class names, in an archive or a folder of CIFAR-10.
+    """Returns the file names of the six batches and, last, of the class names in a CIFAR-10 archive or folder.
 
     Args:
         where: The archive or folder, for the message.
-        names: Of the files in it.
-        fix: What to do where some are missing.
+        names: The names of the files in it.
+        fix: What to do if some are missing, for the message.
 
     Raises:
         DataError: A file is missing.
     """
     present = set(names)
     suffix, meta = ("", CIFAR10_PYTHON) if CIFAR10_PYTHON in present else (".bin", CIFAR10_BINARY)
-    wanted = [f"{batch}{suffix}" for batch in CIFAR10_BATCHES] + [meta]
-    if missing := [name for name in wanted if name not in present]:
+    expected = [f"{batch}{suffix}" for batch in CIFAR10_BATCHES] + [meta]
+    if missing := [name for name in expected if name not in present]:
         raise DataError(
-            f"{where} lacks {', '.join(missing)}, expected {', '.join(wanted)}, as in CIFAR-10; "
+            f"{where} lacks {', '.join(missing)}, expected {', '.join(expected)}, as in CIFAR-10; "
             f"it holds {', '.join(names) or 'no files'}.",
             fix,
         )
-    return wanted
+    return expected
 
 
 def _cifar10_files(matches: Sequence[Path], files: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Returns the one archive, or the batches and the class names of the one folder."""
+    """Returns the one archive, or the files of batches and class names in the one folder."""
     if len(matches) > 1:
         raise DataError(
             f"data.path matches {len(matches)} files and folders, expected one CIFAR-10 archive or folder.",

@@ -1,6 +1,6 @@
-"""Images: what all formats of them give, a folder with one folder a class, and scikit-learn's handwritten digits.
+"""Images: what their formats share, folders with one sub-folder per class, and scikit-learn's handwritten digits.
 
-Pillow is imported where images are read and written, and not above: preflight imports this module too.
+Pillow is imported only where images are read and written: preflight imports this module too.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from contracts.rejected_rows import RejectedRow
 BATCH_BYTES = 4 << 20
 COLUMNS = {"image": Kind.BYTES, "label": Kind.INT, "class": Kind.BYTES, "name": Kind.BYTES}
 
-_COMPRESSION_LEVEL = 1  # On 32x32 crops of photographs a third faster than the default 6, and 6 % larger.
-_READABLE = ("PNG", "JPEG", "MPO", "GIF", "BMP")  # MPO is the JPEG of some cameras, with a second picture behind.
+_COMPRESSION_LEVEL = 1  # A third faster than the default 6 and 6 % larger, on 32x32 crops of photographs.
+_READABLE = ("PNG", "JPEG", "MPO", "GIF", "BMP")  # MPO is some cameras' JPEG with a second picture appended.
 _IMAGE_FORMATS = "PNG, JPEG, GIF or BMP"
 _WHOLE = f"{_IMAGE_FORMATS} that decodes to the end"
 _BMP_BITS_OFFSET = 28
 _PNG_END = b"IEND\xaeB`\x82"
-# Whatever Pillow's decoders raise for data that are damaged.
+# What Pillow's decoders raise for damaged data.
 _DAMAGES = (OSError, SyntaxError, ValueError, TypeError, IndexError, EOFError, struct.error, zlib.error)
 
 
@@ -42,9 +42,9 @@ class ImageRow:
     """One image.
 
     Attributes:
-        image: Encoded, as TensorFlow's `decode_image` reads it.
+        image: Encoded in a format that TensorFlow's `decode_image` reads.
         label: The class id, from 0.
-        name: Where it comes from; unique in the input.
+        name: Where it comes from; unique within the input.
     """
 
     image: bytes
@@ -56,8 +56,8 @@ def to_batches(rows: Iterable[ImageRow | RejectedRow], classes: Sequence[str]) -
     """Yields rows in batches of about BATCH_BYTES.
 
     Args:
-        rows: Good and bad ones.
-        classes: The names of the classes, by class id.
+        rows: Good and malformed ones.
+        classes: The class names, by class id.
     """
     good: list[ImageRow] = []
     rejected: list[RejectedRow] = []
@@ -78,7 +78,7 @@ def _to_batch(rows: list[ImageRow], rejected: list[RejectedRow], classes: Sequen
     values = {
         "image": pa.array([row.image for row in rows], pa.binary()),
         "label": pa.array([row.label for row in rows], pa.int64()),
-        # Names of files are bytes to the system; those that are no UTF-8 must come through as they are.
+        # The system's file names are bytes; those that are not UTF-8 must come through unchanged.
         "class": pa.array([os.fsencode(classes[row.label]) for row in rows], pa.binary()),
         "name": pa.array([os.fsencode(row.name) for row in rows], pa.binary()),
     }
@@ -87,7 +87,7 @@ def _to_batch(rows: list[ImageRow], rejected: list[RejectedRow], classes: Sequen
 
 
 class ImageSource:
-    """What all sources of images share: the columns are always the same."""
+    """The base of all image sources, whose columns are always the same."""
 
     def peek_columns(self, file: str) -> list[str]:
         return list(COLUMNS)
@@ -97,9 +97,9 @@ class ImageSource:
 
 
 class ImagesSource(ImageSource):
-    """Images, one file a row, the class being the name of the folder that holds the file; see `contract.Source`.
+    """Images, one file a row, whose class is the name of the folder that holds the file; see `contract.Source`.
 
-    A file that is no image, or is damaged, is a malformed row; so is one that lies directly in the data folder.
+    A file that is not an image, is damaged, or lies directly in the data folder is a malformed row.
     """
 
     def pieces(self, inputs: InputFiles) -> list[Piece]:
@@ -107,13 +107,13 @@ class ImagesSource(ImageSource):
         sizes = {inputs.name_of(file): file.stat().st_size for file in inputs.files}
         classes = _classes(folder, list(sizes), nested=bool(inputs.splits))
         groups: list[list[str]] = []
-        of_split: dict[str | None, int] = {}  # Split -> its group that is not full yet.
+        open_groups: dict[str | None, int] = {}  # Split -> the index of its group that is not full yet.
         size: dict[int, int] = {}
         for name, file_size in sizes.items():
             split = inputs.splits.get(name)
-            group = of_split.get(split)
+            group = open_groups.get(split)
             if group is None or size[group] + file_size > SHARD_BYTES:
-                group = of_split[split] = len(groups)
+                group = open_groups[split] = len(groups)
                 groups.append([])
                 size[group] = 0
             groups[group].append(name)
@@ -123,13 +123,13 @@ class ImagesSource(ImageSource):
             for group, names in enumerate(groups)
         ]
 
-    def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
+    def read_batches(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
         labels = {name: label for label, name in enumerate(piece.classes)}
         yield from to_batches((_read_image(piece.file, name, labels) for name in piece.names), piece.classes)
 
 
 def _classes(folder: str, names: list[str], nested: bool) -> tuple[str, ...]:
-    """Returns the names of the classes in order, after a check that the folders are laid out as they must be."""
+    """Returns the class names in order, after checking that the folders are laid out as expected."""
     by_depth: dict[int, str] = {}
     for name in names:
         by_depth.setdefault(name.count("/"), name)
@@ -180,7 +180,7 @@ def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
 
 
 def find_fault(data: bytes) -> str | None:
-    """Decodes a whole image file, and returns what is wrong with it, or None."""
+    """Decodes a whole image file and returns what is wrong with it, or None."""
     from PIL import Image, UnidentifiedImageError
 
     if not data:
@@ -193,7 +193,7 @@ def find_fault(data: bytes) -> str | None:
                 bits = int.from_bytes(data[_BMP_BITS_OFFSET : _BMP_BITS_OFFSET + 2], "little")
                 return f"found a BMP with a palette of {bits} bits a pixel, expected one of 24 or 32 bits a pixel"
             image.load()
-        # Decoding ends with the last pixel; of a PNG, TensorFlow wants the checksums and the end to be right too.
+        # Decoding ends with the last pixel; TensorFlow also requires a PNG's checksums and its end to be right.
         with Image.open(io.BytesIO(data)) as image:
             image.verify()
         if image.format == "PNG" and _PNG_END not in data:
@@ -214,7 +214,7 @@ _EXPECTED = f"{_SIDE * _SIDE} pixels from 0 to {_BRIGHTEST} and a digit, divided
 
 
 class DigitsSource(ImageSource):
-    """`digits.csv.gz` as grayscale PNGs of 8x8 pixels, 16 becoming 255; see `contract.Source`."""
+    """`digits.csv.gz` as grayscale PNGs of 8x8 pixels, with 16 scaled to 255; see `contract.Source`."""
 
     def pieces(self, inputs: InputFiles) -> list[Piece]:
         pieces = [Piece(str(f), 0, None, os.path.getsize(f), 1, classes=_CLASSES) for f in inputs.files]
@@ -223,25 +223,25 @@ class DigitsSource(ImageSource):
                 raise DataError(f"{piece.file} is empty, expected rows of {_EXPECTED}.", "Check data.path.")
         return pieces
 
-    def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
+    def read_batches(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
         rows = (row for block in read_blocks(piece, quoting=False) for row in _digit_rows(piece.file, block))
         yield from to_batches(rows, piece.classes)
 
 
 def _digit_rows(file: str, block: Block) -> Iterator[ImageRow | RejectedRow]:
-    for line, raw in enumerate(io.BytesIO(block.data), block.first_line):
+    for line_number, raw in enumerate(io.BytesIO(block.data), block.first_line):
         values = _parse_digit(raw)
         if values is None:
-            yield RejectedRow(file, line, None, f"found no digit, expected {_EXPECTED}", raw)
+            yield RejectedRow(file, line_number, None, f"found no digit, expected {_EXPECTED}", raw)
             continue
         # Rounded half up: 16 -> 255, 8 -> 128.
         pixels = (values[:-1] * 255 + _BRIGHTEST // 2) // _BRIGHTEST
         image = encode_png(pixels.astype(np.uint8).reshape(_SIDE, _SIDE))
-        yield ImageRow(image, int(values[-1]), f"{os.path.basename(file)}:{line}")
+        yield ImageRow(image, int(values[-1]), f"{os.path.basename(file)}:{line_number}")
 
 
 def _parse_digit(raw: bytes) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """Returns the (65,) pixels and digit of a line, or None if it is malformed."""
+    """Returns the (65,) pixels and digit of a line, or None if the line is malformed."""
     try:
         values = np.array([int(cell) for cell in raw.split(b",")], np.int64)
     except (ValueError, OverflowError):

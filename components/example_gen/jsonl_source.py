@@ -1,8 +1,8 @@
-"""JSON lines, plain or gzip: one object a line, its keys the columns.
+"""JSON lines, plain or gzip: one object a line, whose keys are the columns.
 
-Integers, floats and text become what they are; true and false become 1 and 0; null, and a key that is missing, become a
-missing value; a list becomes several values. A column that mixes text with something else is text, and holds the JSON
-form of the something. Read by Python's json: arrow's reader turns text that looks like a time into a timestamp.
+Integers, floats and text stay what they are; true and false become 1 and 0; null and a missing key become a missing
+value; a list becomes several values. A column that mixes text with other values is text, and holds the JSON form of the
+others. Read with Python's json: arrow's reader turns text that looks like a time into a timestamp.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class JsonlSource:
                     kinds[name] = max(kinds.get(name, Kind.EMPTY), Kind.EMPTY, *map(_kind, values))
         return kinds
 
-    def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
+    def read_batches(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
         for block in read_blocks(piece, quoting=False):
             rows, rejected = _rows(piece.file, block)
             yield Batch([_column(name, kind, rows) for name, kind in kinds.items()], len(rows), rejected)
@@ -80,7 +80,7 @@ def _rows(file: str, block: Block) -> tuple[list[Row], list[RejectedRow]]:
 
 
 def _parsed(block: Block) -> Iterator[tuple[int, bytes, Row | tuple[str | None, str]]]:
-    """Yields for every line that is not blank its number from 0, its bytes, and its row or (column, what is wrong)."""
+    """Yields the number (from 0), the bytes, and the row or (column, what is wrong) of every line that is not blank."""
     for number, raw in enumerate(io.BytesIO(block.data)):
         if raw.strip():
             yield number, raw, _parse(raw)
@@ -133,5 +133,5 @@ def _column(name: str, kind: Kind, rows: list[Row]) -> Column:
 
 
 def _text(value: int | float | str) -> bytes:
-    # JSON may escape half of a surrogate pair, which no UTF-8 can hold.
+    # JSON may escape half of a surrogate pair, which UTF-8 cannot encode.
     return (value if isinstance(value, str) else json.dumps(value)).encode("utf-8", "replace")

@@ -1,8 +1,8 @@
 """The types of columns: the rules of TFX's CsvExampleGen, applied to whole arrow columns.
 
 A cell is an integer if Python's `int` reads it and it fits 64 bits, else a float if `float` reads it, else text; an
-integer that does not fit is text. A column is what its least numeric cell is; empty cells do not count.
-Arrow's parsers decide nearly every column at once. They differ from Python in hexadecimals, signs, spaces, underscores
+integer that does not fit is text. A column has the kind of its least numeric cell; empty cells do not count.
+Arrow's parsers decide nearly every column at once. They differ from Python on hexadecimals, signs, spaces, underscores
 and special floats; where one of these may occur, Python decides.
 """
 
@@ -18,7 +18,7 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
 class Kind(enum.IntEnum):
-    """What a column holds, from the most to the least specific; the kind of two parts is their maximum."""
+    """What a column holds, from the most to the least specific; the kind of two parts together is their maximum."""
 
     EMPTY = 0
     INT = 1
@@ -45,20 +45,20 @@ def kind_of_cell(cell: bytes) -> Kind:
         return Kind.FLOAT
 
 
-def infer_kind(cells: pa.Array, known: Kind) -> Kind:
+def infer_kind(cells: pa.Array, kind: Kind) -> Kind:
     """Returns the kind of a column after one more batch of its cells.
 
     Args:
         cells: (rows,) string array; null where the cell is empty.
-        known: The kind found in earlier batches.
+        kind: The kind according to earlier batches.
     """
     cells = cells.drop_null() if cells.null_count else cells
-    if known is Kind.BYTES or not len(cells):
-        return known
-    if known <= Kind.INT and _reads_as_int(cells):
+    if kind is Kind.BYTES or not len(cells):
+        return kind
+    if kind <= Kind.INT and _reads_as_int(cells):
         return Kind.INT
     doubtful = _not_plainly_float(cells)
-    return max(known, Kind.FLOAT if len(doubtful) < len(cells) else Kind.EMPTY, _slow_kind(doubtful))
+    return max(kind, Kind.FLOAT if len(doubtful) < len(cells) else Kind.EMPTY, _slow_kind(doubtful))
 
 
 def to_values(cells: pa.Array, kind: Kind) -> pa.Array:
@@ -78,12 +78,12 @@ def to_values(cells: pa.Array, kind: Kind) -> pa.Array:
             return cells.cast(pa.int64())
         except pa.ArrowInvalid:
             return _by_python(cells, int, pa.int64())
-    # Through float64, as protobuf's FloatList does: rounding a decimal to float32 at once can differ in the last bit.
+    # Through float64, as protobuf's FloatList does: rounding a decimal directly to float32 can differ in the last bit.
     try:
         doubles = cells.cast(pa.float64())
     except pa.ArrowInvalid:
         return _by_python(cells, float, pa.float64()).cast(pa.float32())
-    if not pc.all(pc.is_finite(doubles), min_count=0).as_py():  # The sign of a NaN.
+    if not pc.all(pc.is_finite(doubles), min_count=0).as_py():  # Arrow's NaN may have the other sign.
         doubles = _by_python(cells, float, pa.float64())
     return doubles.cast(pa.float32())
 
@@ -117,7 +117,7 @@ def _slow_kind(cells: pa.Array) -> Kind:
     return kind
 
 
-def _by_python(cells: pa.Array, read: Callable[[bytes], int | float], type_: pa.DataType) -> pa.Array:
+def _by_python(cells: pa.Array, parse: Callable[[bytes], int | float], type_: pa.DataType) -> pa.Array:
     encoded = cells.cast(pa.binary()).dictionary_encode()
-    values = pa.array([read(cell) for cell in encoded.dictionary.to_pylist()], type_)
+    values = pa.array([parse(cell) for cell in encoded.dictionary.to_pylist()], type_)
     return values.take(encoded.indices)

@@ -1,7 +1,8 @@
-"""Parquet, by row groups. The file says what its columns hold; unlike CSV, nothing is inferred.
+"""Parquet, by row groups. The file says what its columns hold; unlike for CSV, nothing is inferred.
 
-Integers and booleans become integers; floats and decimals, floats; text and bytes, bytes; dates and times, their ISO
-text, as the same table saved as CSV would hold; lists of these, several values. Null becomes a missing value.
+Integers and booleans become integers; floats and decimals become floats; text and bytes become bytes; dates and times
+become the ISO text that the same table saved as CSV would hold; lists of these become several values. Null becomes a
+missing value.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class ParquetSource:
         schema = _open(piece.file).schema_arrow
         return {field.name: _kind(piece.file, field.name, field.type) for field in schema}
 
-    def read(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
+    def read_batches(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
         groups = range(piece.start, piece.end or piece.start)
         for batch in _open(piece.file).iter_batches(_BATCH_ROWS, list(groups), use_threads=False):
             columns = [
@@ -109,7 +110,7 @@ def _column(file: str, name: str, kind: Kind, array: pa.Array) -> Column:
         return Column(name, kind, None, np.zeros(len(array) + 1, np.int64))
     if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
         sizes = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-        array = array.flatten()  # Skips the values behind null lists.
+        array = array.flatten()  # Skips values hidden under null lists.
         if array.null_count:
             raise DataError(f"{file}, column {name!r}: found null inside a list, expected values.", "Leave it out.")
     else:

@@ -1,4 +1,4 @@
-"""What a recipe says about its raw data: where they are, how to read them, how to split them."""
+"""What a recipe says about its raw data: where they are, how to read them and how to split them."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ class DataSettings(Settings):
 
             - `images`: a folder with one sub-folder of PNG, JPEG, GIF or BMP files for each class, or with such
               folders one level down where `splits` holds patterns (`train/cats/1.png`). Files and folders whose names
-              begin with `.` or `_` are passed over. `auto` recognises a folder that holds images in sub-folders alone.
-            - `cifar10`: `cifar-10-binary.tar.gz` or `cifar-10-python.tar.gz`, or the folder that comes out of one
+              begin with `.` or `_` are ignored. `auto` recognises a folder that holds images only in sub-folders.
+            - `cifar10`: `cifar-10-binary.tar.gz` or `cifar-10-python.tar.gz`, or the folder unpacked from one
               (`cifar-10-batches-bin`, `cifar-10-batches-py`).
             - `digits`: scikit-learn's `package:sklearn/datasets/data/digits.csv.gz`.
 
             These three give the columns `image` (an encoded image: the file's bytes, or a PNG), `label` (the class's
-            number from 0: by the folders' names in order, as CIFAR-10 has it, or the digit), `class` (its name) and
-            `name` (the file's path below the data folder, or batch or file and row from 1: `data_batch_1:17`).
+            number from 0: in the order of the folders' names, as CIFAR-10 numbers it, or the digit), `class` (its name)
+            and `name` (the file's path below the data folder, or batch or file and row from 1: `data_batch_1:17`).
         splits: Split name -> number of hash buckets; `{"train": 2, "eval": 1}` puts two thirds into `train`. Or, for
             all splits, split name -> pattern: `{"train": "train/*", "eval": "test/*"}` puts whole files into a split,
-            each into exactly one. A pattern is matched, upper and lower case apart, against a file's path below the
-            data folder (`data.path`, or the last folder in it before a wildcard), or a CIFAR-10 batch's name without
-            suffix (`data_batch_1`, `test_batch`); `*` stands for any text, `/` included, `?` for one character, `[ab]`
-            for one of several.
-        split_by: None hashes the whole row; a column's name hashes its value, so that equal values share a split. Only
-            with hash buckets.
+            each into exactly one. A pattern is matched, respecting case, against a file's path below the data folder
+            (`data.path`, or the last folder in it before a wildcard), or a CIFAR-10 batch's name without suffix
+            (`data_batch_1`, `test_batch`); `*` stands for any text, including `/`, `?` for one character, `[ab]` for
+            one of several.
+        split_by: None hashes the whole row; a column's name hashes its value, so that equal values share a split. Works
+            only with hash buckets.
         on_bad_row: `fail` stops at the first malformed row; `set_aside` collects them in the RejectedRows artifact.
-        delimiter: The character between two cells of a CSV row.
+        delimiter: The character that separates the cells of a CSV row.
         span: The span to read; None takes the newest. For dates: days since 1970-01-01.
     """
 
@@ -86,7 +86,7 @@ class DataSettings(Settings):
     @field_validator("splits", mode="before")
     @classmethod
     def _check_split_types(cls, splits: object) -> object:
-        # Ahead of pydantic, which would report the wrong value once for each of the two types.
+        # Before pydantic, which would report the wrong value once for each of the two types.
         for name, rule in splits.items() if isinstance(splits, dict) else ():
             if isinstance(rule, bool) or not isinstance(rule, int | str):
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""One shard of the ingest: read, encode, partition, write. What Beam spreads over workers."""
+"""One shard of the ingest, the unit that Beam distributes to workers: read, encode, partition, write."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _CRC_MASK_DELTA = 0xA282EAD8  # TFRecord stores masked CRCs (tensorflow/core/lib
 
 
 class SplitWriter:
-    """Writes one shard's Examples, each to the split that stock TFX would give it, or to one that is named.
+    """Writes one shard's Examples, each to the split that stock TFX would choose or to a named one.
 
-    A file appears in its split only when it is complete, so that a worker which dies or is doubled leaves no half file.
+    A file appears in its split only when it is complete, so that a worker that dies or runs twice leaves no half file.
 
     Args:
         uris: Split name -> folder; in the order of `buckets`, unless that is empty.
-        partial_uri: A folder for files that are not complete.
-        buckets: Split name -> number of hash buckets; empty if all Examples go to splits that are named.
+        partial_uri: A folder for incomplete files.
+        buckets: Split name -> number of hash buckets; empty if all Examples go to named splits.
         shard: The shard's index, from 0.
-        num_shards: The number of shards of the whole artifact.
+        num_shards: The number of shards in the whole artifact.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class SplitWriter:
             file.close(keep=error is None)
 
     def write(self, examples: pa.Array, keys: pa.Array | None = None) -> None:
-        """Appends a batch, each Example to the split of its hash.
+        """Appends a batch, each Example to the split that its hash selects.
 
         Args:
             examples: (rows,) large_binary array of serialized Examples.
-            keys: (rows,) large_binary array to hash for the split; None hashes the Examples.
+            keys: (rows,) large_binary array to hash instead of the Examples; None hashes the Examples.
         """
         records = binary_values(examples)
         buckets = hash_buckets(records if keys is None else binary_values(keys), int(self._bounds[-1]))
@@ -149,7 +149,7 @@ class Shard:
 
     Attributes:
         index: From 0.
-        pieces: Of one or several files.
+        pieces: Parts of one or several files.
     """
 
     index: int
@@ -163,9 +163,9 @@ class Job:
     Attributes:
         settings: The recipe's `data` section.
         format: One of the values of `data.format` besides `auto`.
-        num_shards: Of the whole input.
+        num_shards: The number of shards in the whole input.
         split_uris: Split name -> folder for its Examples.
-        partial_uri: The folder for files that are not complete.
+        partial_uri: The folder for incomplete files.
         rejected_uri: The folder for malformed rows.
     """
 
@@ -207,7 +207,7 @@ def make_shards(pieces: Sequence[Piece]) -> list[Shard]:
 
 
 def infer_shard(shard: Shard, job: Job) -> dict[str, Kind]:
-    """Returns the kinds of the columns in a shard. Raises BadRowError as `on_bad_row` says."""
+    """Returns the kinds of the columns in a shard. Raises BadRowError on a malformed row if `on_bad_row` is `fail`."""
     fail = job.settings.on_bad_row == "fail"
     return merge_kinds([job.source.infer(piece, fail) for piece in shard.pieces])
 
@@ -216,7 +216,7 @@ def write_shard(shard: Shard, kinds: Mapping[str, Kind], job: Job) -> Counts:
     """Reads a shard again, now that the kinds of the whole input are known, and writes its Examples.
 
     Raises:
-        BadRowError: A row is malformed, as `on_bad_row` says.
+        BadRowError: A row is malformed, and `on_bad_row` is `fail`.
         DataError: `split_by` names no column, or one that cannot be hashed.
     """
     _check_split_by(job.settings.split_by, kinds)
@@ -226,7 +226,7 @@ def write_shard(shard: Shard, kinds: Mapping[str, Kind], job: Job) -> Counts:
     buckets = job.settings.buckets
     with SplitWriter(job.split_uris, job.partial_uri, buckets, shard.index, job.num_shards) as writer:
         for piece in shard.pieces:
-            for batch in job.source.read(piece, kinds):
+            for batch in job.source.read_batches(piece, kinds):
                 if batch.rejected and fail:
                     raise batch.rejected[0].as_error()
                 rejected += batch.rejected

@@ -1,4 +1,4 @@
-"""Which format is read by what. Imports pyarrow, and nothing heavier: preflight asks for the columns."""
+"""The reader of each format. Imports pyarrow and nothing heavier, since preflight asks for the columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from components.example_gen.jsonl_source import JsonlSource
 from components.example_gen.parquet_source import ParquetSource
 from contracts.errors import SettingsError
 
-# Of each format in `formats.FORMATS` its reader, made with the character between two cells, which CSV alone has.
+# The reader of each format in `formats.FORMATS`, made with the delimiter, which only CSV uses.
 _READERS: dict[str, Callable[[str], Source]] = {
     "csv": CsvSource,
     "parquet": lambda _: ParquetSource(),
@@ -30,7 +30,7 @@ def source_of(format_: str, delimiter: str) -> Source:
 
     Args:
         format_: One of `formats.FORMATS`.
-        delimiter: Between two cells of a CSV row.
+        delimiter: What separates the cells of a CSV row.
 
     Raises:
         SettingsError: There is no such format.
@@ -43,10 +43,10 @@ def source_of(format_: str, delimiter: str) -> Source:
 
 
 def columns_of(inputs: InputFiles) -> list[str]:
-    """Returns the names of the columns, for a check against the schema before anything runs.
+    """Returns the column names, to check them against the schema before anything runs.
 
-    CSV: the header of the first file. Parquet: its schema. JSON lines: the keys of its first 100 rows. Images: always
-    the same.
+    They come from the first file: CSV's header, Parquet's schema, the keys of the first 100 rows of JSON lines. Those
+    of images are always the same.
 
     Raises:
         DataError: The file is empty or cannot be read.

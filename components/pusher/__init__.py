@@ -1,1 +1,1 @@
-"""The Pusher, and the folder of versions that it writes: whole, checked, reversible."""
+"""The Pusher and the folder of versions that it writes: each whole, checked and reversible."""

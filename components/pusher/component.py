@@ -1,4 +1,4 @@
-"""The Pusher, at the end of the pipeline: a blessed model appears in the serving folder whole, as a new version."""
+"""The Pusher, at the end of the pipeline: a blessed model appears in the serving folder, whole, as a new version."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ from contracts.errors import PushError
 from contracts.model_reports import NOT_BLESSED
 
 RUN_ID = data_types.RuntimeParameter(name=constants.PIPELINE_RUN_ID_PARAMETER_NAME, ptype=str)
-"""Which run pushes. A Pusher is never taken from the cache for it: what it does depends on what is served already."""
+"""The run that pushes. It keeps a Pusher from being cached: what a Pusher does depends on what is already served."""
 
 
 @component(component_annotation=system_executions.Deploy)
@@ -33,20 +33,20 @@ def Pusher(  # noqa: N802  # TFX's form of a component
     run_id: Parameter[str],
     tflite_model: InputArtifact[TFLiteModel] = None,
 ) -> None:
-    """Pushes a blessed model to a folder that TF Serving watches, by a rename, or notes why not.
+    """Pushes a blessed model, by a rename, to a folder that TF Serving watches, or records why not.
 
     Args:
         model: The SavedModel.
         model_blessing: The Evaluator's verdict.
         infra_blessing: The InfraValidator's verdict.
-        pushed_model: What was done; see `manifest`.
+        pushed_model: Records what was done; see `manifest`.
         base_directory: The folder of the versions.
-        keep_versions: How many stay.
+        keep_versions: How many versions to keep.
         run_id: `RUN_ID`.
-        tflite_model: Pushed beside the SavedModel where it is blessed itself; None where there is none.
+        tflite_model: Pushed beside the SavedModel if it is itself blessed; None if the recipe has none.
 
     Raises:
-        PushError: The version cannot be written, or the model is not the one that was tried.
+        PushError: The version cannot be written, or the model is not the one that the InfraValidator tried.
     """
     origin = manifest.Origin(model_id=model.id, model_uri=artifact_location(model), run_id=run_id)
     base, saved_model = Path(base_directory), Path(path_utils.serving_model_path(model.uri))
@@ -56,8 +56,8 @@ def Pusher(  # noqa: N802  # TFX's form of a component
         reason = f"the model was rolled back from: it is version {withdrawn}"
     if reason is None:
         tflite = Path(tflite_model.uri, MODEL_FILE) if tflite_model and tflite_model.blessed else None
-        path, written = versions.push_version(saved_model, base, keep_versions, origin, tflite)
-        properties = manifest.pushed_properties(path, written)
+        path, pushed_manifest = versions.push_version(saved_model, base, keep_versions, origin, tflite)
+        properties = manifest.pushed_properties(path, pushed_manifest)
         Path(pushed_model.uri, "pushed.json").write_text(json.dumps(properties, indent=2), encoding="utf-8")
     else:
         logging.warning("Not pushed: %s.", reason)
@@ -70,7 +70,7 @@ def Pusher(  # noqa: N802  # TFX's form of a component
 
 
 def _refusal(model_blessing: Artifact, infra_blessing: Artifact) -> str | None:
-    """Which node did not bless the model, or None."""
+    """Says which node did not bless the model; None if both did."""
     if not model_utils.is_model_blessed(model_blessing):
         return NOT_BLESSED
     if not model_utils.is_infra_validated(infra_blessing):
@@ -79,16 +79,17 @@ def _refusal(model_blessing: Artifact, infra_blessing: Artifact) -> str | None:
 
 
 def _withdrawn_version(model: Path, infra_blessing: Artifact, base: Path) -> int | None:
-    """The version of this model that a rollback took out of service, if one did.
+    """The version of this model that a rollback took out of service, if any.
 
     Raises:
-        PushError: The model is not the one that was tried.
+        PushError: The model is not the one that the InfraValidator tried.
     """
     digest = manifest.digest_of_files(manifest.files_of(model))
-    tried = infra_blessing.get_string_custom_property(manifest.MODEL_DIGEST_PROPERTY)
-    if digest != tried:
+    tried_digest = infra_blessing.get_string_custom_property(manifest.MODEL_DIGEST_PROPERTY)
+    if digest != tried_digest:
         raise PushError(
-            f"{model} has the digest {digest}, expected {tried}: it changed after the InfraValidator had tried it.",
+            f"{model} has the digest {digest}, expected {tried_digest}: "
+            "it changed after the InfraValidator had tried it.",
             "Train it anew: run with --force.",
         )
     existing = versions.find_versions(base)

@@ -1,9 +1,10 @@
-"""What a pushed version consists of and where it came from: its manifest, and what the metadata store holds of a push.
+"""What a pushed version consists of and where it came from: its manifest, and what the metadata store records of a
+push.
 
 The custom properties of a PushedModel, by name:
 
 pushed               1 or 0
-pushed_destination   the version's folder; not where nothing was pushed
+pushed_destination   the version's folder; absent where nothing was pushed
 pushed_version       its number, as text
 pushed_digest        one SHA-256 for all its files
 pushed_time          when it appeared, ISO 8601, UTC
@@ -11,10 +12,10 @@ not_pushed_reason    only where nothing was pushed
 withdrawn_version    only where the reason is a rollback: the version that holds the model and can be restored
 current_model        the folder of the model's artifact
 current_model_id     its id
-rolled_back_from     only of a rollback: the version that was served before it
-restored_version     only of a rollback: the version whose content it pushed again
+rolled_back_from     only for a rollback: the version that was served before it
+restored_version     only for a rollback: the version whose content it pushed again
 
-The first three are TFX's names for its Pusher, `current_model` and its id TFX's names for its Evaluator. Needs no
+The first three are the names that TFX's Pusher uses; `current_model` and its id are those of TFX's Evaluator. Needs no
 TensorFlow.
 """
 
@@ -33,10 +34,10 @@ from components.tflite.settings import MODEL_FILE
 from contracts.errors import PushError
 
 MANIFEST_FILE = "assets.extra/manifest.json"
-"""Where a version keeps its manifest; TensorFlow and TensorFlow Serving leave `assets.extra` alone."""
+"""The manifest's path within a version; TensorFlow and TensorFlow Serving leave `assets.extra` alone."""
 
 MODEL_DIGEST_PROPERTY = "model_digest"
-"""The property of an InfraBlessing that says which files were tried."""
+"""The property of an InfraBlessing with the digest of the files that were tried."""
 
 
 class _Part(BaseModel):
@@ -58,11 +59,11 @@ class Origin(_Part):
 
 
 class Rollback(_Part):
-    """What a version made by a rollback stands for.
+    """Where a version made by a rollback comes from.
 
     Attributes:
         rolled_back_from: The version that was served before.
-        restored_version: The version whose content this one has.
+        restored_version: The version whose content this one repeats.
     """
 
     rolled_back_from: int
@@ -73,13 +74,13 @@ class Manifest(_Part):
     """A pushed version.
 
     Attributes:
-        format: The version of this description.
-        version: The folder's name.
-        pushed: When it appeared, UTC.
-        files: The SHA-256 of every file but this one, in hexadecimal, by its path within the version.
+        format: The version of this format.
+        version: The version's number, which is its folder's name.
+        pushed: When the version appeared, UTC.
+        files: Path within the version -> SHA-256 in hexadecimal, for every file but this one.
         origin: Where its model came from.
-        rollback: None where it was pushed by a run.
-        withdrawn: The `model_digest`s of versions that were rolled back from: no run pushes such a model again.
+        rollback: None if a run pushed the version.
+        withdrawn: The `model_digest`s of versions that were rolled back from; no run pushes such a model again.
     """
 
     format: Literal[1] = 1
@@ -102,13 +103,13 @@ class Manifest(_Part):
 
 
 def digest_of_files(files: Mapping[str, str]) -> str:
-    """The SHA-256 of what `sha256sum` would print about these files, in the order of their paths."""
+    """The SHA-256 of what `sha256sum` would print for these files, in the order of their paths."""
     lines = "".join(f"{value}  {path}\n" for path, value in sorted(files.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def files_of(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file below a folder, in hexadecimal, by path; without a manifest."""
+    """Returns path -> SHA-256 in hexadecimal for every file below a folder except the manifest."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     named = {path.relative_to(folder).as_posix(): path for path in paths}
     return {name: file_digest(path) for name, path in named.items() if name != MANIFEST_FILE}
@@ -134,10 +135,10 @@ def check_files(folder: Path, expected: Mapping[str, str]) -> None:
 
 
 def read_manifest(version: Path) -> Manifest | None:
-    """The manifest of a version; None where the version has none.
+    """The manifest of a version; None if the version has none.
 
     Raises:
-        PushError: It cannot be read.
+        PushError: The manifest cannot be read.
     """
     path = version / MANIFEST_FILE
     if not path.is_file():

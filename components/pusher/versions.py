@@ -1,4 +1,4 @@
-"""The folder of a served model's versions: each appears whole, by a rename, and can be gone back to.
+"""The folder of a served model's versions: each appears whole, by a rename, and can be restored later.
 
 `<base>/<version>/` is a SavedModel with a manifest; the highest number is served. Nothing here needs TensorFlow.
 """
@@ -37,10 +37,10 @@ FIXES = {
 
 @contextmanager
 def translated_errors(base: Path) -> Iterator[None]:
-    """Tells what the operating system refused, and what can be done about it.
+    """Turns the operating system's errors into a PushError that says what was refused and how to mend it.
 
     Args:
-        base: What was to be written.
+        base: The folder that was to be written.
 
     Raises:
         PushError: The operating system refused something.
@@ -48,11 +48,11 @@ def translated_errors(base: Path) -> Iterator[None]:
     try:
         yield
     except shutil.Error as error:
-        # copytree collects what went wrong with each file, as text; the first says it.
-        what = str(error.args[0][0][2])
-        number = ERRNO.match(what)
+        # copytree collects the errors of all files as text; the first one is enough.
+        message = str(error.args[0][0][2])
+        number = ERRNO.match(message)
         fix = FIXES.get(int(number[1])) if number else None
-        raise PushError(f"The model cannot be written to {base}: {ERRNO.sub('', what)}.", fix) from error
+        raise PushError(f"The model cannot be written to {base}: {ERRNO.sub('', message)}.", fix) from error
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         raise PushError(
@@ -61,7 +61,7 @@ def translated_errors(base: Path) -> Iterator[None]:
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """Makes `target` another name of the file `source`; a copy where the file system has no links."""
+    """Hard-links `target` to the file `source`; copies it where the file system has no links."""
     try:
         os.link(source, target)
     except OSError:
@@ -69,7 +69,7 @@ def link_or_copy(source: str, target: str) -> None:
 
 
 def fsync_tree(folder: Path) -> None:
-    """Forces a folder with all that is in it to the disk."""
+    """Flushes a folder and everything in it to disk."""
     for parent, _, names in os.walk(folder):
         for name in names:
             fsync_path(Path(parent, name))
@@ -77,7 +77,7 @@ def fsync_tree(folder: Path) -> None:
 
 
 def fsync_path(path: Path) -> None:
-    """Forces a file, or the names in a folder, to the disk."""
+    """Flushes a file, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -86,7 +86,7 @@ def fsync_path(path: Path) -> None:
 
 
 STAGING_PREFIX = ".incoming-"
-"""Folders of this name are pushes under way; model servers take only folders with a number for a name."""
+"""Folders with this prefix are pushes in progress; model servers load only folders whose name is a number."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Version:
     Attributes:
         number: Its number.
         path: Its folder.
-        manifest: None where it was not written by this pusher.
+        manifest: Its manifest; None if this pusher did not write it.
     """
 
     number: int
@@ -105,7 +105,7 @@ class Version:
 
     @property
     def content(self) -> str:
-        """What two versions of the same content have in common."""
+        """Identifies the content: two versions with the same content share it."""
         return self.manifest.digest if self.manifest else str(self.number)
 
 
@@ -129,19 +129,19 @@ def find_versions(base: Path) -> list[Version]:
 def push_version(
     model: Path, base: Path, keep_versions: int, origin: Origin, tflite_model: Path | None = None
 ) -> tuple[Path, Manifest]:
-    """Copies `model` to a new version under `base`, and removes old ones; see `prune`.
+    """Copies `model` to a new version under `base` and removes old ones; see `prune_versions`.
 
-    A TF Lite model goes with it as `model.tflite`, which TF Serving takes when run with `--prefer_tflite_model`. The
-    copy is written beside the versions, compared with the digests of what was copied, forced to the disk and renamed,
-    so that a server which polls `base` never sees half a model. Where the served version has the same content already,
-    that one is returned and nothing is written.
+    A TF Lite model goes with it as `model.tflite`, which TF Serving loads when run with `--prefer_tflite_model`. The
+    copy is written beside the versions, compared with the digests of the original, flushed to disk and renamed, so that
+    a server that polls `base` never sees half a model. If the served version already has the same content, nothing is
+    written and that version is returned.
 
     Returns:
         The version's folder and its manifest. Versions are seconds since 1970, as TF Serving's users expect, and always
         increase.
 
     Raises:
-        PushError: The folder cannot be written, or the copy is not what was copied.
+        PushError: The folder cannot be written, or the copy differs from the original.
     """
     files = manifest.files_of(model)
     if tflite_model is not None:
@@ -157,16 +157,16 @@ def push_version(
             shutil.copyfile(tflite_model, staging / MODEL_FILE)
 
     withdrawn = withdrawn_models(existing)
-    path, written = _publish(base, existing, fill, _new(existing, files, origin, None, withdrawn))
+    path, new_manifest = _publish(base, existing, fill, _next_manifest(existing, files, origin, None, withdrawn))
     prune_versions(base, keep_versions)
-    return path, written
+    return path, new_manifest
 
 
 def restore_version(base: Path, restored: Version, served: Version) -> tuple[Path, Manifest]:
-    """Pushes the content of an older version again, under a new number; like `git revert` it takes nothing away.
+    """Pushes the content of an older version again, under a new number; like `git revert`, it removes nothing.
 
-    The files are hard links where the file system has them. Models that runs pushed after `restored` are withdrawn;
-    so a rollback of a rollback withdraws nothing.
+    The files are hard links where the file system has them. Models that runs pushed after `restored` are withdrawn, so
+    a rollback of a rollback withdraws nothing.
 
     Args:
         base: The folder of the versions.
@@ -177,10 +177,10 @@ def restore_version(base: Path, restored: Version, served: Version) -> tuple[Pat
         The new version's folder and its manifest.
 
     Raises:
-        PushError: The folder cannot be written, or the older version is not what its manifest says.
+        PushError: The folder cannot be written, or the older version differs from its manifest.
     """
-    kept = restored.manifest
-    if kept is None:
+    restored_manifest = restored.manifest
+    if restored_manifest is None:
         raise PushError(
             f"{restored.path} has no manifest: nobody can tell whether it is what was pushed.",
             "Choose a version that the Pusher wrote.",
@@ -188,46 +188,46 @@ def restore_version(base: Path, restored: Version, served: Version) -> tuple[Pat
     existing = find_versions(base)
     manifests = [version.manifest for version in existing if version.manifest]
     later = {m.model_digest for m in manifests if m.version > restored.number and m.rollback is None}
-    withdrawn = sorted((later | set(withdrawn_models(existing))) - {kept.model_digest})
+    withdrawn = sorted((later | set(withdrawn_models(existing))) - {restored_manifest.model_digest})
     rollback = Rollback(rolled_back_from=served.number, restored_version=restored.number)
     return _publish(
         base,
         existing,
-        lambda staging: _linked(restored.path, staging),
-        _new(existing, kept.files, kept.origin, rollback, withdrawn),
+        lambda staging: _copy_by_links(restored.path, staging),
+        _next_manifest(existing, restored_manifest.files, restored_manifest.origin, rollback, withdrawn),
     )
 
 
 def withdrawn_models(existing: list[Version]) -> list[str]:
-    """The `model_digest`s that were rolled back from, as far as their versions are still there to be restored."""
+    """The `model_digest`s of models that were rolled back from and whose versions can still be restored."""
     served = existing[-1].manifest if existing else None
-    there = {version.manifest.model_digest for version in existing if version.manifest}
-    return [digest for digest in served.withdrawn if digest in there] if served else []
+    present = {version.manifest.model_digest for version in existing if version.manifest}
+    return [digest for digest in served.withdrawn if digest in present] if served else []
 
 
 def prune_versions(base: Path, keep_versions: int) -> None:
-    """Removes old versions: all but the newest `keep_versions`, and the newest of as many different contents.
+    """Removes all versions but the newest `keep_versions` and the newest of each of as many different contents.
 
     So a rollback, which makes a second version of the same content, never costs a version to go back to.
     """
     existing = find_versions(base)
-    kept = {version.number for version in existing[-keep_versions:]}
+    kept_numbers = {version.number for version in existing[-keep_versions:]}
     newest_of = {version.content: version.number for version in existing}
-    kept |= set(sorted(newest_of.values())[-keep_versions:])
+    kept_numbers |= set(sorted(newest_of.values())[-keep_versions:])
     with translated_errors(base):
         for version in existing:
-            if version.number not in kept:
+            if version.number not in kept_numbers:
                 shutil.rmtree(version.path)
 
 
-def _new(
+def _next_manifest(
     existing: list[Version],
     files: dict[str, str],
     origin: Origin,
     rollback: Rollback | None,
     withdrawn: list[str],
 ) -> Manifest:
-    """The manifest of the next version."""
+    """Builds the manifest of the next version."""
     now = time.time()
     return Manifest(
         version=max(int(now), existing[-1].number + 1 if existing else 0),
@@ -240,10 +240,10 @@ def _new(
 
 
 def _publish(
-    base: Path, existing: list[Version], fill: Callable[[Path], None], made: Manifest
+    base: Path, existing: list[Version], fill: Callable[[Path], None], new_manifest: Manifest
 ) -> tuple[Path, Manifest]:
-    """Makes a version of what `fill` writes, if that is what the manifest says."""
-    target = base / str(made.version)
+    """Makes a version of what `fill` writes, provided that it matches the manifest."""
+    target = base / str(new_manifest.version)
     staging = base / f"{STAGING_PREFIX}{uuid.uuid4().hex}"
     with translated_errors(base):
         base.mkdir(parents=True, exist_ok=True)
@@ -251,20 +251,20 @@ def _publish(
             shutil.rmtree(abandoned)
         try:
             fill(staging)
-            manifest.check_files(staging, made.files)
-            manifest.write_manifest(staging, made)
+            manifest.check_files(staging, new_manifest.files)
+            manifest.write_manifest(staging, new_manifest)
             fsync_tree(staging)
             os.replace(staging, target)
         except BaseException:
-            # A full disk is not left fuller; what went wrong is told, not that this failed too.
+            # A full disk is not left fuller; the original error is reported, not a failure of this cleanup.
             shutil.rmtree(staging, ignore_errors=True)
             raise
         fsync_path(base)
-    return target, made
+    return target, new_manifest
 
 
-def _linked(source: Path, target: Path) -> None:
-    """A copy of a folder whose files share the originals' bytes; real copies where the file system has no links."""
+def _copy_by_links(source: Path, target: Path) -> None:
+    """Copies a folder as hard links to its files, or as real copies where the file system has no links."""
     shutil.copytree(source, target, copy_function=link_or_copy)
-    # The copy has a manifest of its own; through the link it would be written into the original's.
+    # The copy gets its own manifest; through the link, writing it would overwrite the original's.
     (target / manifest.MANIFEST_FILE).unlink()

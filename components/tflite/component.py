@@ -1,4 +1,4 @@
-"""The TF Lite node, between the Evaluator and the Pusher: convert, describe, judge, and note what came out."""
+"""The TF Lite node, between the Evaluator and the Pusher: convert, describe, judge and report."""
 
 import logging
 import tempfile
@@ -34,13 +34,13 @@ def TFLite(  # noqa: N802  # TFX's form of a component
     label: Parameter[str],
     settings: Parameter[str],
 ) -> None:
-    """Converts a blessed SavedModel, judges the result on the same rows, and blesses it where its accuracy holds.
+    """Converts a blessed SavedModel, judges both on the same rows, and blesses the result if its accuracy holds.
 
     Args:
         model: The SavedModel, with a signature `predict_transformed`.
-        model_blessing: The Evaluator's verdict; a model without its blessing is not converted.
-        transformed_examples: `train` for the representative rows, `eval` to judge by.
-        transform_graph: Says how to parse the transformed examples.
+        model_blessing: The Evaluator's verdict; a model that it did not bless is not converted.
+        transformed_examples: `train` gives the representative rows, `eval` the rows to judge by.
+        transform_graph: Has the feature spec of the transformed examples.
         tflite_model: The model and its report.
         name: The model's name, written into its metadata.
         label: The transformed feature that is the label.
@@ -50,10 +50,10 @@ def TFLite(  # noqa: N802  # TFX's form of a component
         ExportError: The model cannot be converted, or cannot be judged.
         DataError: A split has no rows.
     """
-    wanted = TFLiteSettings.model_validate_json(settings)
-    tflite_model.quantization = wanted.quantization
+    tflite = TFLiteSettings.model_validate_json(settings)
+    tflite_model.quantization = tflite.quantization
     if not model_utils.is_model_blessed(model_blessing):
-        _write_report(tflite_model, TFLiteReport(quantization=wanted.quantization, blessed=False, refused=NOT_BLESSED))
+        _write_report(tflite_model, TFLiteReport(quantization=tflite.quantization, blessed=False, refused=NOT_BLESSED))
         return
     saved_model = SavedModel(Path(path_utils.serving_model_path(model.uri)))
     feature_spec = tft.TFTransformOutput(transform_graph.uri).transformed_feature_spec()
@@ -69,9 +69,9 @@ def TFLite(  # noqa: N802  # TFX's form of a component
         for split in SPLITS
     )
     train.check()
-    content = _convert(saved_model, train, wanted, name)
+    content = _convert(saved_model, train, tflite, name)
     Path(tflite_model.uri, MODEL_FILE).write_bytes(content)
-    _write_report(tflite_model, _judge(content, saved_model, evaluation, wanted))
+    _write_report(tflite_model, _judge(content, saved_model, evaluation, tflite))
 
 
 def _convert(saved_model: SavedModel, train: Rows, settings: TFLiteSettings, name: str) -> bytes:
@@ -92,7 +92,7 @@ def _convert(saved_model: SavedModel, train: Rows, settings: TFLiteSettings, nam
 
 
 def _convertible(saved_model: SavedModel, folder: Path) -> Path:
-    """The SavedModel, or, where it computes in mixed precision, one in `folder` that does not."""
+    """The SavedModel's path or, if it computes in mixed precision, that of a float32 copy in `folder`."""
     if convert.is_float32(saved_model.signature):
         return saved_model.path
     convert.save_in_float32(saved_model.signature, folder)
@@ -100,7 +100,7 @@ def _convertible(saved_model: SavedModel, folder: Path) -> Path:
 
 
 def ranges(rows: Sequence[Arrays]) -> dict[str, tuple[float, float]]:
-    """The smallest and the largest value of each input in these rows; of bytes, what a byte can hold."""
+    """The smallest and largest value of each input in these rows; for bytes, what a byte can hold."""
     spans = {}
     for name in rows[0]:
         values = np.concatenate([row[name].reshape(-1) for row in rows])
@@ -110,7 +110,7 @@ def ranges(rows: Sequence[Arrays]) -> dict[str, tuple[float, float]]:
 
 
 def _judge(content: bytes, saved_model: SavedModel, evaluation: Rows, settings: TFLiteSettings) -> TFLiteReport:
-    """The report on a model."""
+    """Judges a TF Lite model and returns the report."""
     interpreter = Interpreter(content, settings.threads)
     scores = judge.scores_output(saved_model.outputs)
     judgement = judge.judge(evaluation, scores, saved_model, interpreter, interpreter.batch_rows)
@@ -142,13 +142,15 @@ def _refusal(judgement: judge.Judgement, settings: TFLiteSettings) -> str:
 PROPERTIES = ("size_bytes", "accuracy", "saved_model_accuracy", "latency_ms")
 
 
-def _write_report(made: Artifact, report: TFLiteReport) -> None:
-    """Writes the report, and what of it the metadata store shall hold."""
-    made.blessed = int(report.blessed)
+def _write_report(tflite_model: Artifact, report: TFLiteReport) -> None:
+    """Writes the report, and the part of it that the metadata store holds."""
+    tflite_model.blessed = int(report.blessed)
     for name in PROPERTIES:
         if (value := getattr(report, name)) is not None:
-            setattr(made, name, value)
+            setattr(tflite_model, name, value)
     if report.refused:
-        made.set_string_custom_property("refused", report.refused)
+        tflite_model.set_string_custom_property("refused", report.refused)
         logging.warning("The TF Lite model is not pushed: %s.", report.refused)
-    Path(made.uri, REPORT_FILE).write_text(report.model_dump_json(indent=2, exclude_unset=True), encoding="utf-8")
+    Path(tflite_model.uri, REPORT_FILE).write_text(
+        report.model_dump_json(indent=2, exclude_unset=True), encoding="utf-8"
+    )

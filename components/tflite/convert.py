@@ -1,13 +1,13 @@
-"""Conversion: a SavedModel's signature to the bytes of a TF Lite model.
+"""Conversion of a SavedModel's signature to the bytes of a TF Lite model.
 
-Inputs and outputs keep the SavedModel's types whatever the quantization: an app that moves from one to another changes
-nothing, and a uint8 image goes in as it is. The other way, quantized inputs, would make the caller apply a scale that
-the representative rows happened to give; what it would save is one CAST and one QUANTIZE of the input.
+Inputs and outputs keep the SavedModel's types whatever the quantization: an app can switch between them without
+changes, and a uint8 image goes in as it is. Quantized inputs would make the caller apply a scale that the
+representative rows happened to give, and would save only one CAST and one QUANTIZE of the input.
 
-Ops of TensorFlow itself (Select TF) are not used: they need a runtime that a phone's TF Lite does not have. Nor does TF
-Lite know bfloat16, or compute anything in float16. The variables of a model of mixed precision are float32, and only
-what is computed with them is not: the same graph with every reduced type replaced by float32 is the same model,
-computed more exactly, and that is what is converted.
+TensorFlow's own ops (Select TF) are not used: they need a runtime that a phone's TF Lite does not have. Nor does TF
+Lite know bfloat16, or compute anything in float16. In a model of mixed precision the variables are float32 and only the
+computation is reduced: the same graph with every reduced type replaced by float32 is the same model, computed more
+exactly, and that is what is converted.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ REDUCED = frozenset({types_pb2.DT_BFLOAT16, types_pb2.DT_HALF})
 
 
 def is_float32(signature: Function) -> bool:
-    """Whether a signature computes in no reduced precision."""
+    """Whether a signature computes without reduced precision."""
     nodes = _nodes(signature.graph.as_graph_def())
     return not any(attribute.type in REDUCED for node in nodes for attribute in node.attr.values())
 
 
 def save_in_float32(signature: Function, folder: Path) -> None:
-    """Saves the signature as a SavedModel of its own, with all of its computation in float32.
+    """Saves the signature as a SavedModel of its own that computes everything in float32.
 
     Args:
-        signature: A concrete function of a loaded SavedModel; its inputs and outputs are of no reduced type.
-        folder: Where to.
+        signature: A concrete function of a loaded SavedModel, whose inputs and outputs have no reduced type.
+        folder: Where to save it.
     """
     frozen = convert_variables_to_constants_v2(signature)
     graph = frozen.graph.as_graph_def()
@@ -60,7 +60,7 @@ def save_in_float32(signature: Function, folder: Path) -> None:
     specs, outputs = signature.structured_input_signature[1], sorted(signature.structured_outputs)
 
     def predict(tensors: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        # A concrete function takes and returns what it is called with by name in the order of the names.
+        # A concrete function takes and returns its named tensors in the order of their names.
         return dict(zip(outputs, widened(*(tensors[name] for name in sorted(tensors))), strict=True))
 
     module = tf.Module()
@@ -90,16 +90,16 @@ def _widen(node: Any) -> None:
 
 
 BOUNDARY_OPS = frozenset({"CAST", "DEQUANTIZE"})
-"""Ops that put out float32 and compute nothing: the way into and out of the integers."""
+"""Ops that output float32 without computing anything: conversions to and from integers."""
 
 
 def convert(saved_model: Path, quantization: Quantization, representative: Callable[[], Iterator[Arrays]]) -> bytes:
-    """The TF Lite model of the signature `predict_transformed`.
+    """Converts the signature `predict_transformed` to a TF Lite model.
 
     Args:
         saved_model: The SavedModel's folder.
-        quantization: See `TFLiteSettings`; `none` converts and quantizes nothing.
-        representative: Makes single rows [1, ...] of the training split; asked for by int8 alone.
+        quantization: See `TFLiteSettings`; `none` converts without quantizing.
+        representative: Yields single rows [1, ...] of the training split; only int8 needs them.
 
     Raises:
         ExportError: TF Lite lacks ops of the model, or `int8` leaves ops in float32.
@@ -110,9 +110,9 @@ def convert(saved_model: Path, quantization: Quantization, representative: Calla
         model = bytes(converter.convert())
     except (ConverterError, RuntimeError) as error:
         raise _translated(error) from error
-    if quantization == "int8" and (left := float_ops(model)):
+    if quantization == "int8" and (float32_ops := float_ops(model)):
         raise ExportError(
-            f"ops of the model cannot be quantized to int8: {', '.join(left)}.",
+            f"ops of the model cannot be quantized to int8: {', '.join(float32_ops)}.",
             "Set tflite.quantization to int8_with_float_fallback, which leaves them in float32, "
             "or build the model without them.",
         )
@@ -120,7 +120,7 @@ def convert(saved_model: Path, quantization: Quantization, representative: Calla
 
 
 def float_ops(model: bytes) -> list[str]:
-    """The names of ops that compute float32 values, sorted; those that only convert them do not count."""
+    """The sorted names of ops that compute float32 values, without those that only convert."""
     parsed = flatbuffer_utils.convert_bytearray_to_object(model)
     names = set()
     for graph in parsed.subgraphs:
@@ -145,7 +145,7 @@ def _configure(converter: Any, quantization: Quantization, representative: Calla
 
 
 def _translated(error: ConverterError | RuntimeError) -> ExportError:
-    """The converter's error, which is a page of locations in its graph, as the ops that it is about."""
+    """Reduces the converter's error, a page of locations in its graph, to the ops that it is about."""
     names = {fault.operator.name.removeprefix("tf.") for fault in getattr(error, "errors", ())}
     ops = sorted(names - {""})
     if not ops:

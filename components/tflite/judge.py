@@ -1,8 +1,8 @@
 """The judgement: the SavedModel and the TF Lite model, in its interpreter with XNNPACK, on the same rows.
 
-Accuracy is the fraction of rows whose predicted class is the label: the class of the highest score, or, of a single
-probability, whether it is above 0.5. For a model that predicts a number there is no such thing; it is refused before
-it is converted.
+Accuracy is the fraction of rows whose predicted class is the label: the class with the highest score or, for a single
+probability, whether it is above 0.5. A model that predicts a number has no accuracy; it is refused before it is
+converted.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ INVOCATIONS = 50
 
 
 class Interpreter:
-    """A TF Lite model with TF Lite's own kernels and, for the ops that it knows, XNNPACK's.
+    """A TF Lite model run with TF Lite's own kernels and, for the ops that XNNPACK knows, XNNPACK's.
 
     Args:
         model: The model's bytes.
-        threads: Threads of the kernels.
+        threads: The number of threads that the kernels use.
 
     Attributes:
-        batch_rows: 1 where the model takes single rows only, or None where it takes any number.
+        batch_rows: 1 if the model takes only single rows, None if it takes any number.
 
     Raises:
         ExportError: The model is fixed to batches of several rows.
@@ -42,7 +42,7 @@ class Interpreter:
     def __init__(self, model: bytes, threads: int) -> None:
         self._model = model
         self._threads = threads
-        self._runner = self._new().get_signature_runner(SIGNATURE)
+        self._runner = self._new_interpreter().get_signature_runner(SIGNATURE)
         self._details = self._runner.get_input_details()
         rows = {int(details["shape_signature"][0]) for details in self._details.values()}
         if not rows <= {-1, 1}:
@@ -57,26 +57,26 @@ class Interpreter:
         return dict(self._runner(**inputs))
 
     def latency_ms(self, row: Mapping[str, Array]) -> float:
-        """The median time, in milliseconds, of invocations with one row [1, ...], after a few to warm up."""
-        # Another one, for tensors of an interpreter cannot be allocated while it has a runner.
-        interpreter = self._new()
+        """The median time in milliseconds of invocations with one row [1, ...], after a few warm-up invocations."""
+        # A second interpreter, since one that has a runner cannot allocate tensors.
+        interpreter = self._new_interpreter()
         for name, details in self._details.items():
             interpreter.resize_tensor_input(details["index"], row[name].shape)
         interpreter.allocate_tensors()
         for name, details in self._details.items():
             interpreter.set_tensor(details["index"], row[name])
-        taken = []
+        milliseconds = []
         for _ in range(WARM_UPS + INVOCATIONS):
             began = time.perf_counter()
             interpreter.invoke()
-            taken.append((time.perf_counter() - began) * 1000)
-        return statistics.median(taken[WARM_UPS:])
+            milliseconds.append((time.perf_counter() - began) * 1000)
+        return statistics.median(milliseconds[WARM_UPS:])
 
-    def _new(self) -> tf.lite.Interpreter:
+    def _new_interpreter(self) -> tf.lite.Interpreter:
         return tf.lite.Interpreter(
             model_content=self._model,
             num_threads=self._threads,
-            # The resolver whose default delegate is XNNPACK.
+            # This resolver's default delegate is XNNPACK.
             experimental_op_resolver_type=tf.lite.experimental.OpResolverType.BUILTIN,
         )
 
@@ -86,13 +86,13 @@ BATCH_ROWS = 256
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the judge saw.
+    """The result of running both models.
 
     Attributes:
         rows: The number of rows.
-        accuracy: The TF Lite model's.
-        saved_model_accuracy: The SavedModel's.
-        differences: By output.
+        accuracy: The TF Lite model's accuracy, a fraction.
+        saved_model_accuracy: The SavedModel's accuracy, a fraction.
+        differences: Output -> how far the two models' values differ.
     """
 
     rows: int
@@ -107,16 +107,16 @@ class Judgement:
 
 
 def scores_output(outputs: Mapping[str, tf.TensorSpec]) -> str:
-    """The output that holds scores of classes, float [batch, classes], or one probability, [batch] or [batch, 1].
+    """The output with class scores, float [batch, classes], or with one probability, [batch] or [batch, 1].
 
     Raises:
-        ExportError: There is none, or several and none of them has a name of `SCORES`.
+        ExportError: There is no such output, or there are several and none has a name in `SCORES`.
     """
     if predicted := predicted_output(outputs):
         return predicted
     raise ExportError(
-        f"the classes that the model predicts cannot be told from its outputs {_shown(outputs)}; expected one float "
-        f"output [batch, classes] or [batch, 1], or one with a name of {', '.join(SCORES)}.",
+        f"the classes that the model predicts cannot be told from its outputs {_describe_outputs(outputs)}; expected "
+        f"one float output [batch, classes] or [batch, 1], or one with a name of {', '.join(SCORES)}.",
         "Give the model such an output, or set tflite.quantization to none.",
     )
 
@@ -127,7 +127,7 @@ def is_of_classes(shape: Sequence[int | None]) -> bool:
 
 
 def classes(scores: Array) -> Array:
-    """Class ids, int64 [batch], of scores [batch, classes] or of one probability, [batch] or [batch, 1]."""
+    """Class ids, int64 [batch], from scores [batch, classes] or from one probability, [batch] or [batch, 1]."""
     if is_of_classes(scores.shape):
         return np.asarray(np.argmax(scores, axis=1))
     return np.asarray(scores.reshape(-1) > 0.5, np.int64)
@@ -146,43 +146,43 @@ def judge(
         rows: The `eval` split.
         scores: The output to take the class from.
         saved_model: Takes and returns arrays [batch, ...] by name.
-        tflite_model: The same.
-        batch_rows: 1 where a model takes single rows only, else None.
+        tflite_model: Likewise.
+        batch_rows: 1 if a model takes only single rows, else None.
 
     Raises:
         DataError: There are no rows.
     """
-    total, right, saved_right = 0, 0, 0
+    total, correct, saved_model_correct = 0, 0, 0
     largest: dict[str, float] = {}
     summed: dict[str, float] = {}
     counted: dict[str, int] = {}
     for inputs, labels in rows.batches(batch_rows or BATCH_ROWS):
-        wanted, got = saved_model(inputs), tflite_model(inputs)
+        expected, actual = saved_model(inputs), tflite_model(inputs)
         total += len(labels)
-        right += int((classes(got[scores]) == labels).sum())
-        saved_right += int((classes(wanted[scores]) == labels).sum())
-        for name, values in wanted.items():
-            difference = _differences(values, got[name])
-            # np.maximum and not max: a NaN must not be lost.
+        correct += int((classes(actual[scores]) == labels).sum())
+        saved_model_correct += int((classes(expected[scores]) == labels).sum())
+        for name, values in expected.items():
+            difference = _differences(values, actual[name])
+            # np.maximum rather than max, so that a NaN is not lost.
             largest[name] = float(np.maximum(largest.get(name, 0.0), difference.max()))
             summed[name] = summed.get(name, 0.0) + float(difference.sum())
             counted[name] = counted.get(name, 0) + difference.size
     differences = {
         name: OutputDifference(_finite(largest[name]), _finite(summed[name] / counted[name])) for name in largest
     }
-    return Judgement(total, right / total, saved_right / total, differences)
+    return Judgement(total, correct / total, saved_model_correct / total, differences)
 
 
-def _differences(wanted: Array, got: Array) -> Array:
-    if np.issubdtype(wanted.dtype, np.floating):
-        return np.asarray(np.absolute(got.astype(np.float64) - wanted))
-    # Class ids are names: how far apart they lie says nothing.
-    return np.asarray(got != wanted, np.float64)
+def _differences(expected: Array, actual: Array) -> Array:
+    if np.issubdtype(expected.dtype, np.floating):
+        return np.asarray(np.absolute(actual.astype(np.float64) - expected))
+    # Class ids are names: the distance between them means nothing.
+    return np.asarray(actual != expected, np.float64)
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _shown(outputs: Mapping[str, tf.TensorSpec]) -> str:
+def _describe_outputs(outputs: Mapping[str, tf.TensorSpec]) -> str:
     return ", ".join(f"{name} {spec.dtype.name} {spec.shape.as_list()}" for name, spec in sorted(outputs.items()))

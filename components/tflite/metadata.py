@@ -1,7 +1,7 @@
-"""TensorFlow Lite Metadata: what goes in and comes out, written into the model as Netron and the Task Library read it.
+"""TensorFlow Lite Metadata: a description of inputs and outputs in the model, as Netron and the Task Library read it.
 
 The description is a flatbuffer of its own in one of the model's buffers; the labels are a file in a zip archive that is
-appended to the model, which TF Lite itself does not look at. No package that can be had gives classes for it:
+appended to the model, which TF Lite itself does not look at. No package that we could install has classes for it:
 docs/adr/0029-tflite-metadata.md.
 """
 
@@ -28,7 +28,7 @@ METADATA_NAME = "TFLITE_METADATA"
 FILE_IDENTIFIER = b"M001"
 LABELS_NAME = "labels.txt"
 PARSER_VERSION = "1.0.0"
-"""The first version of the schema with every field that is written here."""
+"""The first version of the schema that has every field written here."""
 
 IMAGE_RANK = 4
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -37,7 +37,7 @@ Table = Mapping[str, Any]
 """A table of the schema: field -> text, a number of an enum or a union, an unsigned integer, a table, or a list."""
 
 FIELDS = {
-    "name": 0,  # of all tables that have one
+    "name": 0,  # in all tables that have one
     "description": 1,  # likewise
     "subgraph_metadata": 3,  # ModelMetadata
     "min_parser_version": 7,
@@ -61,10 +61,10 @@ FIELDS = {
     "min": 1,
     "type": 2,  # AssociatedFile
 }
-"""The numbers of the schema's fields: a field's position in its table, a union taking two, its type and its value.
+"""The numbers of the schema's fields: a field's position in its table; a union takes two, its type and its value.
 
 Source: tensorflow_lite_support/metadata/metadata_schema.fbs of https://github.com/tensorflow/tflite-support, version
-1.1.0. No name that is used here has different numbers in two tables.
+1.1.0. No name used here has different numbers in two tables.
 """
 
 
@@ -100,12 +100,12 @@ COLOR_SPACES = {1: ColorSpace.GRAYSCALE, 3: ColorSpace.RGB}
 
 @dataclass(frozen=True)
 class Description:
-    """What the metadata say.
+    """The content of the metadata.
 
     Attributes:
         name: The model's name.
-        text: One sentence about it.
-        ranges: The smallest and the largest value of each input by name.
+        text: One sentence about the model.
+        ranges: Input -> its smallest and largest value.
         scores: The output whose last axis is the classes.
         labels: The class names in the order of their ids; may be empty.
     """
@@ -118,7 +118,7 @@ class Description:
 
 
 def add_metadata(model: bytes, description: Description) -> bytes:
-    """The model with its metadata, and with the labels appended where there are any.
+    """Returns the model with its metadata and, if there are any, with the labels appended.
 
     Raises:
         ExportError: There are more or fewer labels than classes.
@@ -130,14 +130,14 @@ def add_metadata(model: bytes, description: Description) -> bytes:
     entry = schema.MetadataT()
     entry.name, entry.buffer = METADATA_NAME, len(parsed.buffers) - 1
     parsed.metadata = [*(parsed.metadata or []), entry]
-    written = bytes(flatbuffer_utils.convert_object_to_bytearray(parsed))
-    return _with_file(written, LABELS_NAME, "\n".join(description.labels)) if description.labels else written
+    described = bytes(flatbuffer_utils.convert_object_to_bytearray(parsed))
+    return _with_file(described, LABELS_NAME, "\n".join(description.labels)) if description.labels else described
 
 
 def _with_file(model: bytes, name: str, text: str) -> bytes:
     stream = io.BytesIO(model)
     with zipfile.ZipFile(stream, "a") as archive:
-        # A fixed date, so that the same model gives the same bytes.
+        # With a fixed date, the same model gives the same bytes.
         archive.writestr(zipfile.ZipInfo(name, ZIP_EPOCH), text)
     return stream.getvalue()
 
@@ -168,7 +168,7 @@ def _input(name: str, tensor: schema.TensorT, description: Description) -> Table
         return table | {"description": "A transformed feature.", "content": _content(ContentProperties.FEATURE, {})}
     _batch, height, width, channels = shape
     image = {"color_space": COLOR_SPACES[channels], "default_size": {"width": width, "height": height}}
-    # Normalization that changes nothing: the pixels go in as they are.
+    # The identity normalization: the pixels go in as they are.
     unchanged = {"options_type": ProcessUnitOptions.NORMALIZATION, "options": {"mean": [0.0], "std": [1.0]}}
     return table | {
         "description": "An image; scaling is a part of the model.",
@@ -213,7 +213,7 @@ def _serialize(root: Table) -> bytes:
 
 
 def _table(builder: flatbuffers.Builder, table: Table) -> int:
-    # What a table refers to has to be written before it.
+    # Whatever a table refers to has to be written before it.
     offsets = {name: _reference(builder, value) for name, value in table.items() if not isinstance(value, int)}
     builder.StartObject(max((FIELDS[name] for name in table), default=-1) + 1)
     for name, value in table.items():

@@ -1,4 +1,4 @@
-"""The SavedModel's side: the signature that is converted, what it takes and gives, its class names, and rows for it."""
+"""The SavedModel to convert: its signature with inputs and outputs, its class names, and rows to feed it."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class SavedModel:
         signature: The signature as a concrete function; it lives as long as this object.
         inputs: Type and shape [batch, ...] of each input by name.
         outputs: The same of each output.
-        features: The transformed feature of each input; another name only where a signature's input cannot have it.
+        features: The transformed feature of each input; the names differ only where an input cannot have the feature's.
         variables_bytes: The size of the variables that the signature uses.
-        labels: The class names in the order of their ids; empty where the SavedModel names none.
+        labels: The class names in the order of their ids; empty if the SavedModel names none.
 
     Raises:
-        ExportError: It has no such signature.
+        ExportError: The SavedModel has no such signature.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Kept, for the signature holds its variables only weakly.
+        # Kept alive here, since the signature holds its variables only weakly.
         self._loaded = tf.saved_model.load(str(path))
         signatures = self._loaded.signatures
         if SIGNATURE not in signatures:
@@ -66,7 +66,7 @@ class SavedModel:
 
 
 def _features(path: Path) -> dict[str, str]:
-    """The features by input, as the model's card has them where it has a card."""
+    """Input -> feature, from the model's card if it has one."""
     if not (path / model_card.CARD_FILE).exists():
         return {}
     inputs = model_card.read_card(path).signatures[SIGNATURE].inputs
@@ -87,9 +87,9 @@ class Rows:
     Attributes:
         split: Its name.
         files: gzip TFRecords of tf.Examples.
-        feature_spec: How to parse them.
-        inputs: The signature's inputs; values are cast to their types, for TFRecords hold int64 and float32 only, and
-            take their shapes, for a model may want [batch, 1] where the transform gives [batch].
+        feature_spec: How to parse the files.
+        inputs: The signature's inputs; values are cast to their types, since TFRecords hold only int64 and float32, and
+            reshaped to their shapes, since a model may expect [batch, 1] where the transform gives [batch].
         features: The transformed feature of each input.
         label: The transformed feature that is the label.
     """
@@ -105,9 +105,9 @@ class Rows:
         """Checks that every input and the label can be read.
 
         Raises:
-            ExportError: A feature is not there, of variable length, or the label is not a class id.
+            ExportError: A feature is missing or has a variable length, or the label is not a class id.
         """
-        for name in (*(self.features[given] for given in self.inputs), self.label):
+        for name in (*(self.features[input_name] for input_name in self.inputs), self.label):
             if not isinstance(self.feature_spec.get(name), tf.io.FixedLenFeature):
                 raise ExportError(
                     f"the model's feature {name!r} is not a transformed feature of fixed shape; those are "
@@ -123,45 +123,45 @@ class Rows:
             )
 
     def batches(self, size: int) -> Iterator[tuple[Arrays, Any]]:
-        """The rows in order, as `(inputs, class ids int64 [batch])` of at most `size` rows.
+        """Yields the rows in order, as `(inputs, class ids int64 [batch])` of at most `size` rows.
 
         Raises:
-            DataError: There are none.
+            DataError: There are no rows.
         """
         empty = True
         for rows in self._records().batch(size).map(self._parse):
             empty = False
-            yield self._fitted(rows), tf.reshape(rows[self.label], [-1]).numpy()
+            yield self._to_inputs(rows), tf.reshape(rows[self.label], [-1]).numpy()
         if empty:
-            raise self._no_rows()
+            raise self._no_rows_error()
 
     def evenly_spaced(self, count: int) -> Iterator[Arrays]:
-        """At most `count` single rows [1, ...], over the whole split, so that data sorted by class give every class.
+        """Yields at most `count` single rows [1, ...] over the whole split, so that sorted data give every class.
 
         Raises:
-            DataError: There are none.
+            DataError: There are no rows.
         """
         rows = self._count()
         if rows == 0:
-            raise self._no_rows()
-        # Of every rows / count rows one, also where that is no whole number.
+            raise self._no_rows_error()
+        # One of every `rows / count` rows, even if that is not a whole number.
         chosen = self._records().enumerate().filter(lambda position, _record: position * count % rows < count)
         for row in chosen.map(lambda _position, record: record).batch(1).map(self._parse):
-            yield self._fitted(row)
+            yield self._to_inputs(row)
 
-    def _fitted(self, rows: Mapping[str, tf.Tensor]) -> Arrays:
+    def _to_inputs(self, rows: Mapping[str, tf.Tensor]) -> Arrays:
         arrays = {}
         for name, spec in self.inputs.items():
             values = tf.cast(rows[self.features[name]], spec.dtype)
-            as_they_are = values.shape.rank == spec.shape.rank
-            arrays[name] = (values if as_they_are else tf.reshape(values, [-1, *spec.shape[1:]])).numpy()
+            same_rank = values.shape.rank == spec.shape.rank
+            arrays[name] = (values if same_rank else tf.reshape(values, [-1, *spec.shape[1:]])).numpy()
         return arrays
 
     def _count(self) -> int:
         batches = self._records().batch(COUNT_ROWS)
         return int(batches.reduce(tf.constant(0, tf.int64), lambda n, batch: n + tf.size(batch, tf.int64)))
 
-    def _no_rows(self) -> DataError:
+    def _no_rows_error(self) -> DataError:
         return DataError(
             f"the split {self.split!r} has no rows; the TF Lite model is quantized on `train` and judged on `eval`.",
             "Give it rows (data.splits), or set tflite.quantization to none.",
@@ -171,5 +171,5 @@ class Rows:
         return tf.data.TFRecordDataset(list(self.files), compression_type="GZIP")
 
     def _parse(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
-        wanted = {*self.features.values(), self.label}
-        return dict(tf.io.parse_example(records, {n: s for n, s in self.feature_spec.items() if n in wanted}))
+        names = {*self.features.values(), self.label}
+        return dict(tf.io.parse_example(records, {n: s for n, s in self.feature_spec.items() if n in names}))

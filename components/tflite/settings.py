@@ -13,17 +13,17 @@ MODEL_FILE = "model.tflite"
 
 
 class TFLiteSettings(Settings):
-    """Whether and how a TF Lite model is made of the SavedModel.
+    """Whether and how the SavedModel is converted to a TF Lite model.
 
     Attributes:
         quantization: `none` makes no TF Lite model. `dynamic`: weights int8, activations float32. `float16`: weights
-          float16. `int8`: weights and activations int8, and refused when an op stays in float32.
-          `int8_with_float_fallback`: the same, but ops that cannot be quantized stay in float32.
-        max_accuracy_loss: How much lower than the SavedModel's the accuracy on the `eval` split may be for the TF Lite
-          model to be pushed; a fraction, so that 0.01 is one percentage point.
-        representative_rows: Rows of the `train` split, evenly spaced over it, from which the ranges of int8 activations
-          are taken.
-        threads: Threads of the interpreter, in the judgement and so in the recorded latency.
+            float16. `int8`: weights and activations int8; refused if an op stays in float32.
+            `int8_with_float_fallback`: the same, but ops that cannot be quantized stay in float32.
+        max_accuracy_loss: How far the TF Lite model's accuracy on the `eval` split may fall below the SavedModel's for
+            it still to be pushed; a fraction, so 0.01 is one percentage point.
+        representative_rows: The number of rows of the `train` split, evenly spaced over it, that determine the ranges
+            of int8 activations.
+        threads: The interpreter's threads, in the judgement and so in the recorded latency.
     """
 
     quantization: Quantization = "none"

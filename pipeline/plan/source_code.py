@@ -61,7 +61,7 @@ class SourceCode:
 
     def _file(self, path: Path) -> tuple[str, list[str]]:
         if path not in self._read:
-            digest, names = self._memo.of(path, _read_file)
+            digest, names = self._memo.get_or_compute(path, _read_file)
             self._read[path] = (digest, names)
         return self._read[path]
 

@@ -121,12 +121,12 @@ class BatchedSignature:
         finally:
             self._queues.give_back(shapes)
 
-    def _check_failure(self, error: tf.errors.OpError | UnicodeDecodeError, left: float | None) -> None:
+    def _check_failure(self, error: tf.errors.OpError | UnicodeDecodeError, seconds_left: float | None) -> None:
         """Raises what is the request's own fate, not that of a neighbour in the batch."""
         message = getattr(error, "message", None) or ""
         if message.startswith(QUEUE_FULL):
             raise from_tensorflow(error) from error
-        if left is not None and left <= 0:
+        if seconds_left is not None and seconds_left <= 0:
             raise ServingError(Code.DEADLINE_EXCEEDED, "Timed out waiting for the batch.") from error
         if message.startswith(WRONG_OUTPUT):
             self._in_use = False

@@ -233,9 +233,9 @@ def read_batching(path: Path, kind: str = FLAG) -> BatchingParameters:
         _refuse(path, "thread_pool_name", message.thread_pool_name.value, f"none: {NO_THREAD_NAME}")
     if message.pad_variable_length_inputs:
         _refuse(path, "pad_variable_length_inputs", True, f"false: {NO_PADDING}")
-    given = {field.name: getattr(message, field.name).value for field, _ in message.ListFields() if field.message_type}
+    values = {field.name: getattr(message, field.name).value for field, _ in message.ListFields() if field.message_type}
     parameters = BatchingParameters(
-        **{"max_execution_batch_size": given.get("max_batch_size", BatchingParameters.max_batch_size)} | given,
+        **{"max_execution_batch_size": values.get("max_batch_size", BatchingParameters.max_batch_size)} | values,
         allowed_batch_sizes=tuple(message.allowed_batch_sizes),
     )
     _check_numbers(path, parameters)

@@ -92,9 +92,9 @@ class Manager:
             for model in self._models.values():
                 model.aspire({})
             self._loader.stop()
-        end = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
         for thread in self._threads:
-            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
     @contextmanager
@@ -126,8 +126,8 @@ class Manager:
             model = self._models.get(name)
             statuses = [] if model is None else model.statuses(version)
         if not statuses:
-            what = f"any versions of model {name}" if version is None else f"version {version} of model {name}"
-            raise ServingError(Code.NOT_FOUND, f"Could not find {what}")
+            missing = f"any versions of model {name}" if version is None else f"version {version} of model {name}"
+            raise ServingError(Code.NOT_FOUND, f"Could not find {missing}")
         return statuses
 
     def ready(self) -> bool:
@@ -175,8 +175,8 @@ class Manager:
                 raise invalid(f"Unrecognized servable version label: {request.label}")
         version = None if model is None else model.find(number)
         if version is None:
-            wanted = f"Latest({request.name})" if number is None else f"Specific({request.name}, {number})"
-            raise ServingError(Code.NOT_FOUND, f"Servable not found for request: {wanted}")
+            description = f"Latest({request.name})" if number is None else f"Specific({request.name}, {number})"
+            raise ServingError(Code.NOT_FOUND, f"Servable not found for request: {description}")
         return version
 
     def _await_available(self, names: Sequence[str], timeout: float) -> None:
@@ -191,9 +191,9 @@ class Manager:
             )
 
     def _replace(self, configs: Sequence[ModelConfig]) -> list[str]:
-        kept = {config.name for config in configs}
+        names = {config.name for config in configs}
         for name, model in self._models.items():
-            if name not in kept:
+            if name not in names:
                 model.configured = False
                 model.aspire({})
         self._configs = list(configs)

@@ -112,7 +112,7 @@ class Servable:
         return dict(zip(names, self._run_alone(definition, arrays, names, timeout), strict=True))
 
     def run_together(
-        self, wanted: Mapping[str, Sequence[str]], inputs: Arrays, timeout: float | None = None
+        self, outputs: Mapping[str, Sequence[str]], inputs: Arrays, timeout: float | None = None
     ) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
         """Computes outputs of several signatures that all take these inputs, in one run of the graph.
 
@@ -128,13 +128,13 @@ class Servable:
             ServingError: As in `run`.
         """
         feeds, fetches = {}, []
-        for signature, names in wanted.items():
+        for signature, names in outputs.items():
             definition = self.signature(signature)
             check_inputs(definition, inputs)
             feeds.update({self._tensor(definition.inputs[k]): fit_input(definition, k, inputs[k]) for k in inputs})
             fetches += [self._tensor(definition.outputs[name]) for name in names]
         values = iter(self._compute(feeds, fetches, timeout))
-        return {signature: {name: next(values) for name in names} for signature, names in wanted.items()}
+        return {signature: {name: next(values) for name in names} for signature, names in outputs.items()}
 
     def is_quick(self, signature: str, inputs: Arrays) -> bool:
         """Whether a run will take less than a millisecond, so that it need not be given to a thread."""
@@ -285,9 +285,9 @@ def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) ->
         session.close()
         raise invalid(f"Could not load the SavedModel at {path}: {error}") from error
     # The graph is in the Session: a second copy would hold every weight of a frozen model once more.
-    kept = MetaGraphDef(signature_def=meta_graph.signature_def)
-    kept.meta_info_def.tags.extend(meta_graph.meta_info_def.tags)
-    return kept, is_steady(meta_graph.graph_def)
+    described = MetaGraphDef(signature_def=meta_graph.signature_def)
+    described.meta_info_def.tags.extend(meta_graph.meta_info_def.tags)
+    return described, is_steady(meta_graph.graph_def)
 
 
 def _milliseconds(seconds: float) -> int:

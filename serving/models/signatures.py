@@ -160,8 +160,8 @@ class Pace:
         Inputs larger than those seen are taken to need time in proportion. Infinite where none was seen.
         """
         least = float("inf")
-        for seen, seconds in self._runs.get(signature, ()):
-            needed = seconds if size <= seen else seconds * size / max(1, seen)
+        for seen_size, seconds in self._runs.get(signature, ()):
+            needed = seconds if size <= seen_size else seconds * size / max(1, seen_size)
             if needed < least:
                 least = needed
         return least

@@ -143,17 +143,17 @@ class Model:
         A version that failed for good is tried again after it was away; one that is on its way out is loaded anew.
         """
         current = {(v.number, v.path): v for v in self._versions if v.state is not State.UNLOADING and _counts(v)}
-        wanted = set(paths.items())
+        aspired_paths = set(paths.items())
         for version in self._versions:
             version.aspired = current.get((version.number, version.path)) is version and (
-                (version.number, version.path) in wanted
+                (version.number, version.path) in aspired_paths
             )
         fresh = [Version(number, path) for number, path in paths.items() if (number, path) not in current]
         replaced = {version.number for version in fresh}
-        kept = [version for version in self._versions if not _forgotten(version, replaced)]
-        ended = [version for version in kept if version.state is State.END and not version.aspired]
+        remaining = [version for version in self._versions if not _forgotten(version, replaced)]
+        ended = [version for version in remaining if version.state is State.END and not version.aspired]
         too_many = set(ended[:-MOST_ENDED])
-        self._versions = [version for version in kept if version not in too_many] + fresh
+        self._versions = [version for version in remaining if version not in too_many] + fresh
         self.retire()
 
     def retire(self) -> None:

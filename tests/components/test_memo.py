@@ -56,7 +56,7 @@ def test_a_file_that_was_just_written_is_not_remembered(tmp_path: Path) -> None:
     file, path = tmp_path / "a.py", tmp_path / "memo.json"
     file.write_text("x = 1")
     memo = FileMemo(path)
-    assert memo.of(file, Path.read_text) == "x = 1"
+    assert memo.get_or_compute(file, Path.read_text) == "x = 1"
     memo.save()
     assert not path.exists()
 
@@ -64,11 +64,11 @@ def test_a_file_that_was_just_written_is_not_remembered(tmp_path: Path) -> None:
 def test_what_another_origin_computed_is_forgotten(tmp_path: Path) -> None:
     file, path = settled(tmp_path / "a.py", "x = 1"), tmp_path / "memo.json"
     first = FileMemo(path, "1")
-    first.of(file, Path.read_text)
+    first.get_or_compute(file, Path.read_text)
     first.save()
-    assert FileMemo(path, "1").of(file, fail) == "x = 1"
+    assert FileMemo(path, "1").get_or_compute(file, fail) == "x = 1"
     with pytest.raises(AssertionError, match=r"a\.py was read"):
-        FileMemo(path, "2").of(file, fail)
+        FileMemo(path, "2").get_or_compute(file, fail)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"origin": "", "values": 1}', "\x00"])
@@ -76,6 +76,6 @@ def test_a_memo_that_cannot_be_read_is_made_anew(tmp_path: Path, text: str) -> N
     file, path = settled(tmp_path / "a.py", "x = 1"), tmp_path / "memo.json"
     path.write_text(text)
     memo = FileMemo(path)
-    assert memo.of(file, Path.read_text) == "x = 1"
+    assert memo.get_or_compute(file, Path.read_text) == "x = 1"
     memo.save()
-    assert FileMemo(path).of(file, fail) == "x = 1"
+    assert FileMemo(path).get_or_compute(file, fail) == "x = 1"

@@ -65,7 +65,7 @@ def our_examples(*files: Path) -> Counter[bytes]:
     kinds = merge_kinds([source.infer(piece, fail=True) for piece in pieces])
     found: Counter[bytes] = Counter()
     for piece in pieces:
-        for batch in source.read(piece, kinds):
+        for batch in source.read_batches(piece, kinds):
             found.update(binary_values(encode_examples(batch.columns, batch.num_rows)) if batch.num_rows else [])
     assert all(record == canonical(record) for record in found)
     return found

@@ -114,7 +114,7 @@ def test_every_format_of_the_settings_is_in_the_table_and_has_a_reader() -> None
     accepted = typing.get_args(DataSettings.model_fields["format"].annotation)
     assert sorted(accepted) == sorted(("auto", *FORMATS))
     for name in FORMATS:
-        assert callable(source_of(name, ",").read)
+        assert callable(source_of(name, ",").read_batches)
 
 
 def test_an_unknown_format_is_refused_and_not_read_as_another() -> None:
