@@ -1,1 +1,1 @@
-"""The model server, its client, and deployments of the real TensorFlow Serving."""
+"""The model server, its clients, and deployments of the real TensorFlow Serving."""

@@ -1,6 +1,6 @@
-"""The data plane under both ports: finds the version that a request wants, runs it, and counts; the ports translate.
+"""The data plane under both ports: finds the requested version, runs it and counts requests; the ports translate.
 
-The rules and the texts of errors are those of TensorFlow Serving 2.16.1 (servables/tensorflow/predict_util.cc,
+The rules and error messages are those of TensorFlow Serving 2.16.1 (servables/tensorflow/predict_util.cc,
 classifier.cc, regressor.cc, multi_inference.cc; model_servers/get_model_status_impl.cc, model_service_impl.cc).
 """
 
@@ -36,7 +36,7 @@ RUNTIME = "TF1"
 NANOSECONDS = 1e-3
 
 Outputs = dict[str, Array]
-# Gives the inputs of a request for the version that answers it: only its signature says which types they have.
+# Reads a request's inputs for the version that answers it: only the version's signature says which types they have.
 ReadInputs = Callable[[Servable], Mapping[str, Array]]
 
 
@@ -46,7 +46,7 @@ class Prediction(NamedTuple):
     Attributes:
         outputs: The outputs by name.
         version: The version that computed them.
-        quick: Whether a request of this size can be answered on an event loop.
+        quick: Whether requests of this size can be answered on an event loop.
     """
 
     outputs: Outputs
@@ -55,13 +55,13 @@ class Prediction(NamedTuple):
 
 
 class DataPlane:
-    """Answers requests with the models of a manager. Every method raises ServingError where it cannot.
+    """Answers requests with a manager's models. Every method raises ServingError if it cannot answer.
 
-    A deadline is when the client gives up, on `time.monotonic`'s clock, or None.
+    A deadline is the time on `time.monotonic`'s clock when the client gives up, or None.
 
     Args:
         manager: Lends the loaded versions.
-        metrics: Where time in TensorFlow and numbers of examples are recorded.
+        metrics: Records the time spent in TensorFlow and the number of examples.
     """
 
     def __init__(self, manager: Manager, metrics: Metrics) -> None:
@@ -80,15 +80,15 @@ class DataPlane:
         """Computes outputs of a signature.
 
         Args:
-            model: Which version to ask.
+            model: The model and version to run.
             signature: The signature's name.
-            read_inputs: Reads the inputs.
-            wanted: Which outputs to compute; all where empty.
-            deadline: See above.
-            on_loop: Whether other requests wait while this one runs.
+            read_inputs: Reads the request's inputs.
+            output_names: The outputs to compute; all if empty.
+            deadline: See the class.
+            on_loop: Whether this runs on an event loop, where other requests wait meanwhile.
 
         Raises:
-            NotQuickError: `on_loop`, and the answer would take too long for that.
+            NotQuickError: `on_loop` is set, and the answer would take too long for that.
         """
         with self._manager.use(model) as servable:
             inputs = read_inputs(servable)
@@ -101,7 +101,7 @@ class DataPlane:
     def classify(
         self, model: ModelRequest, signature: str, examples: Input, deadline: float | None = None
     ) -> tuple[ClassificationResult, int]:
-        """Gives each example its classes and scores; also returns the version that did."""
+        """Returns the classes and scores of each example, and the version that computed them."""
         with self._manager.use(model) as servable:
             output_names = messages.check_classification(_definition(servable, signature))
             outputs, number = self._infer("Classify", servable, signature, output_names, examples, deadline)
@@ -110,7 +110,7 @@ class DataPlane:
     def regress(
         self, model: ModelRequest, signature: str, examples: Input, deadline: float | None = None
     ) -> tuple[RegressionResult, int]:
-        """Gives each example its value; also returns the version that did."""
+        """Returns the value of each example, and the version that computed them."""
         with self._manager.use(model) as servable:
             output_names = messages.check_regression(_definition(servable, signature))
             outputs, number = self._infer("Regress", servable, signature, output_names, examples, deadline)
@@ -119,9 +119,9 @@ class DataPlane:
     def multi_inference(
         self, model: ModelRequest, tasks: Sequence[InferenceTask], examples: Input, deadline: float | None = None
     ) -> tuple[list[ClassificationResult | RegressionResult], int]:
-        """Classifies and regresses the same examples with several signatures, one result a task; and the version."""
+        """Classifies and regresses the same examples; returns a result per task, and the version that computed them."""
         with self._manager.use(model) as servable:
-            output_names = _checked_tasks(servable, tasks)
+            output_names = _task_outputs(servable, tasks)
             serialized = _serialized(examples)
             timeout, started = seconds_left(deadline), time.perf_counter_ns()
             outputs = servable.run_together(output_names, {messages.INPUTS: serialized}, timeout)
@@ -135,7 +135,7 @@ class DataPlane:
             return results, servable.version
 
     def metadata(self, model: ModelRequest) -> tuple[SignatureDefMap, int]:
-        """Says which signatures a version has, and which version that is."""
+        """Returns the signatures of a version, and its number."""
         signatures = SignatureDefMap()
         with self._manager.use(model) as servable:
             for name, definition in servable.meta_graph.signature_def.items():
@@ -143,7 +143,7 @@ class DataPlane:
             return signatures, servable.version
 
     def status(self, model: ModelRequest) -> GetModelStatusResponse:
-        """Says in which states the versions of a model are; a label is not looked at."""
+        """Returns the states of a model's versions; a label in the request is ignored."""
         response = GetModelStatusResponse()
         for status in self._manager.statuses(model.name, model.version):
             entry = response.model_version_status.add(version=status.version, state=status.state.value)
@@ -154,7 +154,7 @@ class DataPlane:
         return response
 
     def reload_config(self, request: ReloadConfigRequest) -> ReloadConfigResponse:
-        """Serves the models of the request in place of those served so far; if it raises, these stay."""
+        """Replaces the served models by those of the request; if it raises, the current ones stay."""
         if request.config.WhichOneof("config") != "model_config_list":
             raise invalid(
                 "ServerModelConfig type not supported by HandleReloadConfigRequest. "
@@ -178,7 +178,9 @@ class DataPlane:
         deadline: float | None,
     ) -> tuple[Outputs, int]:
         serialized = _serialized(examples)
-        outputs = self._run(api, servable, signature, {messages.INPUTS: serialized}, output_names, deadline, len(serialized))
+        outputs = self._run(
+            api, servable, signature, {messages.INPUTS: serialized}, output_names, deadline, len(serialized)
+        )
         return outputs, len(serialized)
 
     def _run(
@@ -204,10 +206,10 @@ class DataPlane:
 
 
 def seconds_left(deadline: float | None) -> float | None:
-    """How long a request may still take; None for as long as it likes.
+    """The seconds that a request may still take; None if there is no limit.
 
     Raises:
-        ServingError: DEADLINE_EXCEEDED, the time is over.
+        ServingError: DEADLINE_EXCEEDED, the deadline has passed.
     """
     if deadline is None:
         return None
@@ -223,8 +225,8 @@ def _definition(servable: Servable, signature: str) -> SignatureDef:
     return servable.meta_graph.signature_def[signature]
 
 
-def _checked_tasks(servable: Servable, tasks: Sequence[InferenceTask]) -> dict[str, list[str]]:
-    """The outputs each task needs, by signature; refuses tasks that TensorFlow Serving refuses, in its order."""
+def _task_outputs(servable: Servable, tasks: Sequence[InferenceTask]) -> dict[str, list[str]]:
+    """Signature -> the outputs that its task needs; refuses what TensorFlow Serving refuses, in the same order."""
     outputs: dict[str, list[str]] = {}
     for task in tasks:
         spec = task.model_spec
@@ -248,7 +250,7 @@ def _checked_tasks(servable: Servable, tasks: Sequence[InferenceTask]) -> dict[s
 
 
 def _serialized(examples_input: Input) -> Array:
-    """The serialized tf.Examples of an Input, each with the features of its context before its own."""
+    """The serialized tf.Examples of an Input, each with the context's features before its own."""
     examples = messages.serialized_examples(examples_input)
     if not examples:
         raise invalid("Input is empty.")

@@ -1,4 +1,4 @@
-"""What a server answers when it cannot answer: a status code and a message, the same over REST and gRPC.
+"""What the server sends instead of an answer: a status code and a message, the same over REST and gRPC.
 
     ServingError    code: one of absl's canonical status codes; message: what the client reads
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# TensorFlow lists the errors of all branches; the first says it all.
+# TensorFlow lists the errors of all branches; the first one is enough.
 FIRST_ROOT = re.compile(
     r"\d+ root error\(s\) found\.\s+\(0\) [A-Z_]+: (.*?)(?:\n\s*\(1\) .*|\n\d+ successful .*|$)", re.DOTALL
 )
@@ -54,7 +54,7 @@ class Code(enum.Enum):
 
     @classmethod
     def of_number(cls, number: int) -> Code:
-        """Returns the code of a canonical number; UNKNOWN for a number that has none."""
+        """Returns the code with this canonical number; UNKNOWN if there is none."""
         return next((code for code in cls if code.number == number), cls.UNKNOWN)
 
 
@@ -62,8 +62,8 @@ class ServingError(Exception):
     """A request, a model or a configuration that the server refuses.
 
     Args:
-        code: Which kind of refusal.
-        message: What was received and what was expected, fit for a client to read.
+        code: The kind of refusal.
+        message: What was received and what was expected, for the client to read.
     """
 
     def __init__(self, code: Code, message: str) -> None:
@@ -87,13 +87,13 @@ def from_tensorflow(error: tf.errors.OpError) -> ServingError:
         error: What a Session raised.
 
     Returns:
-        The error with TensorFlow's code, and its message without names of nodes and stack traces.
+        The error with TensorFlow's code, and its message without node names and stack traces.
     """
     return ServingError(Code.of_number(error.error_code), clean(error.message or type(error).__name__))
 
 
 def clean(message: str) -> str:
-    """A message of TensorFlow's runtime without names of nodes and stack traces; of several errors, the first."""
+    """Removes node names and stack traces from a message of TensorFlow's runtime; of several errors keeps the first."""
     if (several := FIRST_ROOT.match(message)) is not None:
         message = several[1]
     return WHERE_AFTER.sub("", WHERE_BEFORE.sub("", message)).strip()

@@ -1,4 +1,4 @@
-"""What the server says once it answers: what is served where, and a command that asks it."""
+"""What the server prints when it is ready: what is served where, and a command that sends a request."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def sample_request(servable: Servable, model: ModelConfig) -> dict[str, Any]:
     """The body of a REST predict request with one row.
 
     Args:
-        servable: The version that will be asked.
+        servable: The version that will answer.
         model: Its model.
     """
     name = DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in servable.signatures else next(iter(servable.signatures))
-    row = _recorded(servable, model, name)
+    row = _recorded_row(servable, model, name)
     example = _example(row)
     if example is not None and (columns := _signature_of_columns(servable, name, example)) is not None:
-        # Named columns say more than a serialized example.
+        # Named columns are more telling than a serialized example.
         row = {column: _feature(example, column, spec) for column, spec in columns.inputs.items()}
         name = columns.name
     if row is None:
@@ -52,7 +52,7 @@ def sample_request(servable: Servable, model: ModelConfig) -> dict[str, Any]:
     return body | {"instances": [values if len(values) > 1 else next(iter(values.values()), None)]}
 
 
-def _recorded(servable: Servable, model: ModelConfig, signature: str) -> dict[str, Any] | None:
+def _recorded_row(servable: Servable, model: ModelConfig, signature: str) -> dict[str, Any] | None:
     """The first row of the first recorded predict request for the signature."""
     path = loader.aspired_versions(model).get(servable.version)
     if path is None or not (path / REQUESTS).exists():
@@ -68,7 +68,7 @@ def _first_row(request: PredictRequest) -> dict[str, Any] | None:
     try:
         arrays = {name: messages.read_tensor(name, proto, MAX_BYTES) for name, proto in request.inputs.items()}
     except ServingError:
-        # Too large to be shown.
+        # Too large to show.
         return None
     return {name: array[0] for name, array in arrays.items()} if all(map(np.ndim, arrays.values())) else None
 
@@ -85,12 +85,16 @@ def _example(row: dict[str, Any] | None) -> tf.train.Example | None:
 
 
 def _signature_of_columns(servable: Servable, name: str, example: tf.train.Example) -> Signature | None:
-    """The signature that computes the same from the example's features as columns."""
+    """The signature that computes the same outputs from the example's features as columns, if there is one."""
     outputs = servable.signatures[name].outputs.keys()
     features = example.features.feature.keys()
     for signature in servable.signatures.values():
         has_columns = set(signature.inputs) <= set(features) and len(signature.inputs) > 1
-        if has_columns and signature.outputs.keys() == outputs and all(_scalar(spec) for spec in signature.inputs.values()):
+        if (
+            has_columns
+            and signature.outputs.keys() == outputs
+            and all(_scalar(spec) for spec in signature.inputs.values())
+        ):
             return signature
     return None
 
@@ -120,7 +124,7 @@ def _json(value: Any) -> Any:
     return plain
 
 
-# Longer bodies, such as images, are no command to copy.
+# Longer bodies, such as images, are too long to copy as a command.
 LONGEST_BODY = 2000
 
 
@@ -130,32 +134,32 @@ def lines(server: Server) -> Iterator[str]:
     models = configuration.configured_models(settings)
     for model in models:
         versions = ", ".join(str(status.version) for status in server.manager.statuses(model.name))
-        yield _line("Serving", f"{model.name}, version {versions}, from {_shown(model.base_path)}")
+        yield _line("Serving", f"{model.name}, version {versions}, from {_short_path(model.base_path)}")
     if server.port:
         yield _line("gRPC", f"{settings.host}:{server.port}{' (TLS)' if settings.ssl_config_file else ''}")
     if settings.grpc_socket_path:
         yield _line("gRPC", f"unix:{settings.grpc_socket_path}")
     if server.rest_api_port:
-        yield _line("REST", f"{_rest(server)}/v1/models/{'|'.join(model.name for model in models)}")
+        yield _line("REST", f"{_rest_address(server)}/v1/models/{'|'.join(model.name for model in models)}")
         if server.metrics_path:
-            yield _line("Metrics", f"{_rest(server)}{server.metrics_path}")
+            yield _line("Metrics", f"{_rest_address(server)}{server.metrics_path}")
         for model in models:
             yield _line("Try", curl(server, model))
     yield _line("Stop", "Ctrl-C; requests in flight are answered first")
 
 
 def curl(server: Server, model: ModelConfig) -> str:
-    """A command that asks the model and works as it stands; for large inputs, one that says what they are."""
+    """A command that sends a request and works as printed; for large inputs, one that describes them."""
     with server.manager.use(ModelRequest(model.name)) as servable:
         body = json.dumps(sample_request(servable, model))
-    parts = ["curl", *_access(server)]
-    url = f"{_rest(server)}/v1/models/{model.name}"
+    parts = ["curl", *_access_options(server)]
+    url = f"{_rest_address(server)}/v1/models/{model.name}"
     if len(body) > LONGEST_BODY:
         return " ".join([*parts, f"{url}/metadata"])
     return " ".join([*parts, "-d", shlex.quote(body), f"{url}:predict"])
 
 
-def _access(server: Server) -> Iterator[str]:
+def _access_options(server: Server) -> Iterator[str]:
     settings = server.settings
     if settings.rest_api_ssl_cert_file:
         yield f"--cacert {shlex.quote(str(settings.rest_api_ssl_cert_file))}"
@@ -165,12 +169,12 @@ def _access(server: Server) -> Iterator[str]:
         yield f'-H "Authorization: Bearer $(cat {shlex.quote(str(settings.bearer_token_file))})"'
 
 
-def _rest(server: Server) -> str:
+def _rest_address(server: Server) -> str:
     scheme = "https" if server.settings.rest_api_ssl_cert_file else "http"
     return f"{scheme}://{server.settings.host}:{server.rest_api_port}"
 
 
-def _shown(path: Path) -> str:
+def _short_path(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 

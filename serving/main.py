@@ -1,6 +1,6 @@
 """Starts the server: `python -m serving.main --port=8500 --rest_api_port=8501 --model_name=… --model_base_path=…`.
 
-The flags are TensorFlow Serving's, and are written its way: `--flag=value`.
+The flags are TensorFlow Serving's, in its syntax: `--flag=value`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from serving.errors import ServingError
 from serving.settings import ServerSettings
 
-# glibc's malloc.h, and the variable of the same meaning by which the user may say otherwise.
+# Options from glibc's malloc.h, each with the environment variable by which the user may set it.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 ALLOCATOR_SETTINGS = {
     "MALLOC_ARENA_MAX": (M_ARENA_MAX, 2),
@@ -33,13 +33,13 @@ ALLOCATOR_SETTINGS = {
 
 
 def give_back_memory() -> list[str]:
-    """Sets glibc's allocator to return what is free; call it before threads are started.
+    """Makes glibc's allocator return free memory to the system; call it before threads are started.
 
-    By itself it keeps what was once needed in an arena of each thread: a server of many threads that gets requests of
-    many sizes grows for days.
+    By default it keeps freed memory in an arena per thread, so that a server with many threads and requests of many
+    sizes grows for days.
 
     Returns:
-        Names of the settings that were made: none that the environment has already, none with another C library.
+        The names of the settings made: none that the environment already sets, none with another C library.
     """
     if platform.libc_ver()[0] != "glibc":
         return []
@@ -57,7 +57,7 @@ LOG_FORMAT = "%(asctime)s %(levelname).1s %(message)s"
 
 
 def flags() -> list[click.Option]:
-    """An option for each of the server's settings, with its default and its documentation."""
+    """An option for each server setting, with its default and documentation."""
     help_texts = _documentation()
     return [_flag(name, field, help_texts[name]) for name, field in ServerSettings.model_fields.items()]
 
@@ -65,28 +65,28 @@ def flags() -> list[click.Option]:
 def serve(**options: Any) -> None:
     """Serve SavedModels with TensorFlow Serving's REST and gRPC protocols.
 
-    The models lie in a folder each (--model_base_path), and in it a folder for each version, named by its number. New
-    versions are picked up as they appear. Stop with Ctrl-C.
+    Each model has a folder (--model_base_path) with a folder for each version, named by its number. New versions are
+    picked up as they appear. Stop with Ctrl-C.
     """
     try:
         settings = ServerSettings(**options)
     except ValidationError as error:
         for problem in error.errors():
             flag = "--" + ".".join(map(str, problem["loc"]))
-            _complain(f"received {flag}={problem['input']}, expected {_expected(problem)}")
+            _print_error(f"received {flag}={problem['input']}, expected {_expected(problem)}")
         sys.exit(EXIT_SETTINGS)
-    _quiet()
+    _configure_logging()
     give_back_memory()
     click.echo("Loading …", err=True)
     try:
         _run(settings)
     except ServingError as error:
-        _complain(error.message)
+        _print_error(error.message)
         sys.exit(EXIT_ERROR)
 
 
-def _quiet() -> None:
-    """Our log alone: what TensorFlow and Google's libraries say at start-up helps nobody who serves a model."""
+def _configure_logging() -> None:
+    """Shows only our log: what TensorFlow and Google's libraries log at start-up helps nobody who serves a model."""
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     logging.getLogger("tensorflow").setLevel(logging.WARNING)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -94,24 +94,24 @@ def _quiet() -> None:
 
 
 def _run(settings: ServerSettings) -> None:
-    # TensorFlow takes seconds to import: not before the flags are known to be right.
+    # TensorFlow takes seconds to import: only once the flags are known to be right.
     from serving import greeting
     from serving.server import Server
 
     server = Server(settings)
     server.stop_on_signals()
     server.start()
-    # What lives as long as the process need not be looked through at every collection of garbage.
+    # Objects that live as long as the process need not be scanned at every garbage collection.
     gc.freeze()
     for line in greeting.lines(server):
         click.echo(line)
     if server.wait():
         click.echo("Stopped: every request in flight was answered.")
         return
-    _complain(f"some requests were not answered within {settings.drain_timeout_seconds:g} seconds of being stopped")
+    _print_error(f"some requests were not answered within {settings.drain_timeout_seconds:g} seconds of being stopped")
     sys.stdout.flush()
     sys.stderr.flush()
-    # Python waits at its end for every thread of a pool, and one that computes for ever cannot be stopped.
+    # At exit Python waits for every pool thread, and one that computes for ever cannot be stopped.
     os._exit(EXIT_ERROR)
 
 
@@ -131,11 +131,13 @@ def _flag(name: str, field: Any, help_text: str) -> click.Option:
         )
     types = {Path: click.Path(path_type=Path), int: click.INT, float: click.FLOAT, str: click.STRING}
     show_default = field.default not in (None, "")
-    return click.Option([f"--{name}"], type=types[kind], default=field.default, show_default=show_default, help=help_text)
+    return click.Option(
+        [f"--{name}"], type=types[kind], default=field.default, show_default=show_default, help=help_text
+    )
 
 
 def _documentation() -> dict[str, str]:
-    """What the class says of each setting, as one line."""
+    """Setting -> its documentation in ServerSettings' docstring, as one line."""
     attributes = inspect.cleandoc(ServerSettings.__doc__ or "").partition("Attributes:\n")[2]
     entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", attributes, re.MULTILINE)
     return {name: re.sub(r"\s+", " ", text) for name, text in entries}
@@ -146,7 +148,7 @@ def _expected(problem: Any) -> str:
     return str(problem["msg"]).removeprefix("Input should be ")
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     click.echo(message, err=True)
 

@@ -1,7 +1,8 @@
 """Arrays in the messages of TensorFlow Serving's APIs: tensors, classifications, regressions.
 
-Rules and texts are those of TensorFlow Serving 2.16.1 (servables/tensorflow/classifier.cc, regressor.cc). Requests may
-carry values in typed fields or in `tensor_content`; responses carry typed fields alone: some clients read no others.
+Rules and messages are those of TensorFlow Serving 2.16.1 (servables/tensorflow/classifier.cc, regressor.cc). Requests
+may carry values in typed fields or in `tensor_content`; responses carry only typed fields, since some clients read no
+others.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from serving.errors import Code, ServingError, invalid
 
 Array = np.ndarray[Any, Any]
 
-# The field that holds the values of each type; halves are held as their 16 bits in an int.
+# The field that holds the values of each type; a half-precision value is the 16 bits in an int.
 FIELDS = {
     tf.float32: "float_val",
     tf.float64: "double_val",
@@ -42,7 +43,7 @@ FIELDS = {
     tf.complex64: "scomplex_val",
     tf.complex128: "dcomplex_val",
 }
-# What a string takes in TensorFlow beside its text; TensorFlow says 0 of it.
+# The bytes that a string takes in TensorFlow besides its text; TensorFlow gives its size as 0.
 STRING_BYTES = 24
 HALVES = {tf.float16, tf.bfloat16}
 PARTS = {tf.complex64: np.float32, tf.complex128: np.float64}
@@ -52,18 +53,18 @@ DTYPES = {dtype.as_datatype_enum: dtype for dtype in FIELDS}
 def read_tensor(name: str, proto: TensorProto, max_bytes: int) -> Array:
     """Reads a tensor of a request.
 
-    Too few values in a typed field stand for the last one repeated, none for zeros: so TensorFlow has it.
+    As in TensorFlow, a typed field with too few values repeats the last one, and one with none means zeros.
 
     Args:
         name: What the request calls the tensor.
         proto: The tensor.
-        max_bytes: How much memory it may take: a few bytes can stand for a tensor of any size.
+        max_bytes: How much memory it may take; a few bytes can describe a tensor of any size.
 
     Returns:
         An array of the tensor's type and shape; strings as `bytes` objects.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, shape, type and values do not fit; RESOURCE_EXHAUSTED, it is too large.
+        ServingError: INVALID_ARGUMENT, shape, type and values do not match; RESOURCE_EXHAUSTED, it is too large.
     """
     dtype = DTYPES.get(proto.dtype)
     shape = [dimension.size for dimension in proto.tensor_shape.dim]
@@ -84,10 +85,10 @@ def read_tensor(name: str, proto: TensorProto, max_bytes: int) -> Array:
 
 
 def write_tensor(array: Array, proto: TensorProto) -> None:
-    """Writes a tensor of a response into an empty `proto`: every value, in the typed field of the array's type.
+    """Writes a response's tensor into an empty `proto`: every value, in the typed field of the array's type.
 
     Raises:
-        ServingError: UNIMPLEMENTED, a protocol buffer has no field for the type.
+        ServingError: UNIMPLEMENTED, protocol buffers have no field for the type.
     """
     dtype = tf.as_dtype(array.dtype)
     if dtype not in FIELDS:
@@ -139,7 +140,7 @@ def _content(proto: TensorProto, dtype: tf.DType, elements: int) -> Array:
 
 
 def _strings(content: bytes, elements: int) -> Array:
-    """The strings whose lengths stand at the beginning of `content`, as varints, and whose bytes follow."""
+    """The strings in `content`, which begins with their lengths as varints; their bytes follow."""
     lengths, position = [], 0
     for _ in range(elements):
         length, position = _varint(content, position)
@@ -174,9 +175,9 @@ Outputs = Mapping[str, np.ndarray[Any, Any]]
 
 
 def serialized_examples(examples_input: Input) -> list[bytes]:
-    """The serialized tf.Examples of an Input, each with the features of its context before its own.
+    """The serialized tf.Examples of an Input, each with the context's features before its own.
 
-    Serialized messages that follow each other parse as one message with the fields of all.
+    Concatenated serialized messages parse as one message with the fields of all.
     """
     context = examples_input.example_list_with_context.context.SerializeToString()
     examples = examples_input.example_list_with_context.examples or examples_input.example_list.examples
@@ -187,7 +188,7 @@ def check_classification(signature: SignatureDef) -> list[str]:
     """Checks that a signature can classify.
 
     Returns:
-        Which outputs to compute.
+        The names of the outputs to compute.
 
     Raises:
         ServingError: INVALID_ARGUMENT, its inputs or outputs are not those of a classifier.
@@ -215,14 +216,14 @@ def check_regression(signature: SignatureDef) -> list[str]:
 
 
 def make_classification(outputs: Outputs, examples: int) -> ClassificationResult:
-    """Makes a result of the outputs of a classifier.
+    """Builds the result from a classifier's outputs.
 
     Args:
         outputs: `classes`, strings, or `scores`, float32, or both; each of shape [examples, classes].
-        examples: How many examples were asked about.
+        examples: The number of examples in the request.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the outputs are of another type or shape.
+        ServingError: INVALID_ARGUMENT, the outputs have another type or shape.
     """
     classes, scores = outputs.get(CLASSES), outputs.get(SCORES)
     for name, values, dtype in ((CLASSES, classes, "DT_STRING"), (SCORES, scores, "DT_FLOAT")):
@@ -248,14 +249,14 @@ def make_classification(outputs: Outputs, examples: int) -> ClassificationResult
 
 
 def make_regression(outputs: Outputs, examples: int) -> RegressionResult:
-    """Makes a result of the output of a regressor.
+    """Builds the result from a regressor's output.
 
     Args:
         outputs: `outputs`, float32 of shape [examples] or [examples, 1].
-        examples: How many examples were asked about.
+        examples: The number of examples in the request.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the output is of another type or shape.
+        ServingError: INVALID_ARGUMENT, the output has another type or shape.
     """
     values = outputs[OUTPUTS]
     if not (values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)):

@@ -1,7 +1,7 @@
-"""What is recorded of each request: counts and latencies as Prometheus text, and a line of the access log.
+"""What is recorded about each request: counts and latencies as Prometheus text, and a line in the access log.
 
-The names, labels, units and bucket limits are those of tensorflow_serving/servables/tensorflow/util.cc; `/` of
-TensorFlow's metric names becomes `:` as in TF Serving's exporter.
+The names, labels, units and bucket limits are those of tensorflow_serving/servables/tensorflow/util.cc; `/` in
+TensorFlow's metric names becomes `:`, as in TF Serving's exporter.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from serving.errors import Code, ServingError
 
 DEFAULT_PATH = "/monitoring/prometheus/metrics"
 
-# Label values come from clients, unknown model names included: beyond so many, the series are counted together.
+# Label values come from clients, including unknown model names: beyond this many, the series are counted together.
 MAX_SERIES = 1000
 LONGEST_LABEL = 200
 OTHER = "other"
-# What clients write goes into the log only so far.
+# The log holds only this many characters of what a client sent.
 LONGEST_TEXT = 200
 
 _log = logging.getLogger("serving.access")
-# An id is new because no other process has the first half of it, and nothing else here the second.
+# An id is unique: its first half belongs to this process alone, its second half is a counter.
 _FIRST_HALF = secrets.token_hex(8)
 _numbers = itertools.count()
 _GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -40,7 +40,7 @@ Cell = TypeVar("Cell")
 
 
 def exponential_limits(scale: float, growth: float, count: int) -> tuple[float, ...]:
-    """The `count` finite upper limits of TensorFlow's `Buckets::Exponential`: scale, scale * growth, …"""
+    """The `count` finite upper limits of TensorFlow's `Buckets::Exponential`: scale, scale * growth, …."""
     limits = [scale]
     while len(limits) < count:
         limits.append(limits[-1] * growth)
@@ -56,7 +56,7 @@ class Metric(abc.ABC, Generic[Cell]):
     """A series of values for each combination of label values; series beyond MAX_SERIES are recorded together.
 
     Attributes:
-        kind: Prometheus' word for the type of the metric.
+        kind: Prometheus' name for the type of the metric.
         name: TensorFlow's name, such as `/tensorflow/serving/request_count`.
         labels: The names of the labels.
     """
@@ -71,7 +71,7 @@ class Metric(abc.ABC, Generic[Cell]):
 
     @abc.abstractmethod
     def total(self) -> int:
-        """How much was counted over all series."""
+        """The total over all series."""
 
     def lines(self) -> list[str]:
         """The series in Prometheus' text format."""
@@ -89,7 +89,7 @@ class Metric(abc.ABC, Generic[Cell]):
         """The lines of one series."""
 
     def _bounded(self, values: Labels) -> Labels:
-        """The labels under which a series that is new is recorded; the caller holds the lock."""
+        """The labels under which a new series is recorded; the caller holds the lock."""
         values = tuple(value[:LONGEST_LABEL] for value in values)
         if values in self._cells or len(self._cells) < MAX_SERIES:
             return values
@@ -131,10 +131,10 @@ class Gauge(Counter):
 
 
 class Histogram(Metric[list[float]]):
-    """A histogram for each combination of label values: the counts of its buckets, and last the sum of the samples.
+    """A histogram for each combination of label values: the counts of its buckets, followed by the sum of the samples.
 
     Attributes:
-        limits: Upper limits of the finite buckets, ascending; one more bucket takes what is above.
+        limits: Upper limits of the finite buckets, ascending; one more bucket takes everything above.
     """
 
     kind = "histogram"
@@ -179,11 +179,11 @@ class Metrics:
 
     Attributes:
         request_count: Requests by model and status name, such as `INVALID_ARGUMENT`.
-        request_latency: Microseconds of answered requests by model, API (`Predict`) and entry point (`REST`, `GRPC`).
+        request_latency: Microseconds per answered request, by model, API (`Predict`) and entry point (`REST`, `GRPC`).
         runtime_latency: Microseconds in TensorFlow by model, API and runtime (`TF1`: a Session).
         example_counts: tf.Examples in each classify, regress or multi-inference request, by model.
-        example_count_total: tf.Examples in all of them, by model.
-        in_flight: Requests that are being answered, by entry point; ours alone, TF Serving has no such metric.
+        example_count_total: tf.Examples in all of those requests, by model.
+        in_flight: Requests being answered, by entry point; TF Serving has no such metric.
     """
 
     def __init__(self) -> None:
@@ -202,7 +202,7 @@ class Metrics:
         return sorted(vars(self).values(), key=lambda metric: str(metric.name))
 
     def request(self, model: str, api: str, entrypoint: str, status: str, microseconds: float) -> None:
-        """Records one request; as in TF Serving only answered ones (`OK`) have a latency."""
+        """Records one request; as in TF Serving, only answered ones (`OK`) have a latency."""
         self.request_count.add((model, status))
         if status == "OK":
             self.request_latency.add((model, api, entrypoint), microseconds)
@@ -228,27 +228,27 @@ class Metrics:
 class Exchange:
     """One request at a port: in flight while it is answered, then in the metrics and the access log.
 
-    The port sets `model`, `api` and `error` as soon as it knows them. A ServingError ends the `with` block, and is kept
-    in `error`; of another exception that leaves the block nothing is recorded, unless `error` says what it means.
+    The port sets `model`, `api` and `error` as soon as it knows them. A ServingError ends the `with` block and is
+    stored in `error`; for any other exception that leaves the block nothing is recorded, unless `error` is set.
 
     Args:
         metrics: Where requests are counted.
         entrypoint: `REST` or `GRPC`.
-        given_id: The request's id as the client gave it, or None.
-        api: What is asked for, such as `Predict`.
+        client_id: The request's id as the client gave it, or None.
+        api: The API that is called, such as `Predict`.
         counted: Whether TensorFlow Serving's metrics count the request.
 
     Attributes:
         identity: The request's id.
         model: The model's name as the client wrote it.
-        api: What is asked for.
-        error: Why the request was refused, or None where it was answered.
+        api: The API that is called.
+        error: Why the request was refused, or None if it was answered.
     """
 
     def __init__(
-        self, metrics: Metrics, entrypoint: str, given_id: str | None, api: str = "", counted: bool = True
+        self, metrics: Metrics, entrypoint: str, client_id: str | None, api: str = "", counted: bool = True
     ) -> None:
-        self.identity = request_id(given_id)
+        self.identity = request_id(client_id)
         self.model = ""
         self.api = api
         self.error: ServingError | None = None
@@ -275,12 +275,12 @@ class Exchange:
 
 
 def prometheus_name(name: str) -> str:
-    """TensorFlow's metric name as Prometheus takes it: `/tensorflow/x` is `:tensorflow:x`."""
+    """Converts TensorFlow's metric name to Prometheus' form: `/tensorflow/x` is `:tensorflow:x`."""
     return re.sub("[^a-zA-Z0-9_]", ":", name)
 
 
 def request_id(client_id: str | None) -> str:
-    """The id that the client gave the request, or a new one; a client's is kept where it cannot forge log lines."""
+    """The id that the client gave the request, unless it could forge log lines; otherwise a new id."""
     if client_id is not None and _GOOD_ID.fullmatch(client_id):
         return client_id
     return f"{_FIRST_HALF}{next(_numbers):016x}"
@@ -289,15 +289,15 @@ def request_id(client_id: str | None) -> str:
 def log_request(
     identity: str, entrypoint: str, api: str, model: str, milliseconds: float, error: ServingError | None
 ) -> None:
-    """Writes a request's line of the access log: a warning for a refused request, an information for an answered one.
+    """Writes a request's line in the access log: at level WARNING if it was refused, INFO if it was answered.
 
     Args:
         identity: The request's id.
         entrypoint: `REST` or `GRPC`.
-        api: What was asked for, such as `Predict`.
+        api: The API that was called, such as `Predict`.
         model: The model's name as the client wrote it.
         milliseconds: How long it took.
-        error: Why it was refused, or None where it was answered.
+        error: Why it was refused, or None if it was answered.
     """
     level = logging.WARNING if error else logging.INFO
     if _log.isEnabledFor(level):
@@ -306,7 +306,7 @@ def log_request(
 
 
 def log_answered(enabled: bool) -> None:
-    """Says whether answered requests get a line, too; refused ones always do."""
+    """Sets whether answered requests get a line too; refused ones always do."""
     _log.setLevel(logging.INFO if enabled else logging.WARNING)
 
 

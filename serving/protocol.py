@@ -1,4 +1,4 @@
-"""What TensorFlow Serving's protocol fixes for server and clients alike: names, headers, what a signature is."""
+"""What TensorFlow Serving's protocol defines for server and clients alike: names, headers, signatures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_SIGNATURE = "serving_default"
 SIGNATURE_FIELD = "signature_def"
 CLASSIFY = "tensorflow/serving/classify"
 REGRESS = "tensorflow/serving/regress"
-# The key of bytes in JSON that are not UTF-8 text.
+# The JSON key for bytes that are not UTF-8 text.
 B64 = "b64"
 
 REQUEST_ID_HEADER = "x-request-id"
@@ -22,13 +22,13 @@ BEARER = "Bearer "
 
 @dataclasses.dataclass(frozen=True)
 class Signature(Generic[Spec]):
-    """One way to ask a model.
+    """One way to call a model.
 
     Attributes:
         name: Such as `serving_default`.
         method_name: Such as `tensorflow/serving/predict`.
-        inputs: What is known of each input, by its name.
-        outputs: What is known of each output, by its name.
+        inputs: Name -> specification of each input.
+        outputs: Name -> specification of each output.
     """
 
     name: str

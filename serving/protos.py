@@ -1,4 +1,4 @@
-"""The messages that tensorflow-serving-api does not ship: TF Serving's own settings files, health, reflection.
+"""The messages that tensorflow-serving-api lacks: TF Serving's own settings files, health, reflection.
 
 Their sources are tensorflow_serving/config/{ssl_config,monitoring_config}.proto and
 tensorflow_serving/servables/tensorflow/session_bundle_config.proto of TF Serving 2.16.1 and
@@ -21,7 +21,7 @@ Type = descriptor_pb2.FieldDescriptorProto
 
 
 def _message(name: str, *fields: tuple[str, int, int | str]) -> descriptor_pb2.DescriptorProto:
-    """A message of (name, number, type) fields; a type is a constant of `Type` or a message's full name.
+    """A message with (name, number, type) fields; a type is a constant of `Type` or a message's full name.
 
     A field whose name begins with `*` is repeated.
     """
@@ -144,7 +144,7 @@ def _wrappers() -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-# A pool of its own: should a package with the same messages be installed too, the default pool refuses neither.
+# A separate pool, so that the default one accepts another installed package with the same messages.
 _POOL = descriptor_pool.DescriptorPool()
 for _file in (_health(), _reflection(), _settings_files(), _wrappers(), _batching_parameters()):
     _POOL.Add(_file)
@@ -173,7 +173,7 @@ def read_text_proto(path: Path, flag: str, message: Any) -> Any:
         message: An empty message.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the file cannot be read or does not fit.
+        ServingError: INVALID_ARGUMENT, the file cannot be read or is invalid.
     """
     try:
         return text_format.Parse(path.read_text(encoding="utf-8"), message)

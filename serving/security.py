@@ -1,4 +1,4 @@
-"""Who may ask: TLS for both ports, and the bearer token."""
+"""Access control: TLS for both ports, and the bearer token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from serving.settings import ServerSettings
 
 
 def grpc_credentials(path: Path) -> grpc.ServerCredentials:
-    """Reads an SSLConfig in text form, which holds certificates and key themselves, not their paths.
+    """Reads an SSLConfig in text form, which holds the certificates and the key themselves, not their paths.
 
     Raises:
         ServingError: INVALID_ARGUMENT, the file cannot be read or lacks a part.
@@ -35,10 +35,10 @@ def grpc_credentials(path: Path) -> grpc.ServerCredentials:
 
 
 def rest_context(settings: ServerSettings) -> ssl.SSLContext | None:
-    """Makes what the REST port needs for TLS, or None where it is not asked for.
+    """Makes the REST port's TLS context; None if the settings do not ask for TLS.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, a file is missing or not what it should be.
+        ServingError: INVALID_ARGUMENT, a file is missing or invalid.
     """
     certificate, key = settings.rest_api_ssl_cert_file, settings.rest_api_ssl_key_file
     authority = settings.rest_api_ssl_ca_file
@@ -60,10 +60,10 @@ def rest_context(settings: ServerSettings) -> ssl.SSLContext | None:
 
 
 def read_token(path: Path) -> str:
-    """Reads the bearer token: the file's text without the white space around it.
+    """Reads the bearer token: the file's text without surrounding white space.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, there is no such file or nothing in it.
+        ServingError: INVALID_ARGUMENT, the file does not exist or is empty.
     """
     try:
         token = path.read_text(encoding="utf-8").strip()
@@ -75,19 +75,19 @@ def read_token(path: Path) -> str:
 
 
 def authorize(header: str | None, token: str | None) -> None:
-    """Checks the `Authorization` of a request.
+    """Checks the `Authorization` header of a request.
 
     Args:
         header: What the client sent, or None.
-        token: What it must send as `Bearer …`, or None where everybody may ask.
+        token: What it must send as `Bearer …`, or None if access is open.
 
     Raises:
-        ServingError: UNAUTHENTICATED, it is missing or wrong.
+        ServingError: UNAUTHENTICATED, the header is missing or wrong.
     """
     if token is None:
         return
     if header is None or not header.startswith(BEARER):
         raise ServingError(Code.UNAUTHENTICATED, "received no bearer token, expected `Authorization: Bearer <token>`")
-    # Takes the same time whatever differs.
+    # Takes the same time wherever they differ.
     if not hmac.compare_digest(header[len(BEARER) :].encode(errors="surrogateescape"), token.encode()):
         raise ServingError(Code.UNAUTHENTICATED, "received a wrong bearer token")

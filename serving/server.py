@@ -1,4 +1,4 @@
-"""The whole server: its ports open once the models are loaded and close once the last request is answered."""
+"""The server: its ports open when the models are loaded and close when the last request has been answered."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Server:
         settings: The server's settings.
         manager: The models.
         metrics: What is counted.
-        metrics_path: Where REST shows the metrics, or None where it does not.
-        port: gRPC's port once it is open, 0 where there is none.
-        rest_api_port: REST's port once it is open, 0 where there is none.
+        metrics_path: The path of the metrics on the REST port; None if they are not shown.
+        port: gRPC's port once it is open; 0 if there is none.
+        rest_api_port: REST's port once it is open; 0 if there is none.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, a setting or a file that one names does not fit.
+        ServingError: INVALID_ARGUMENT, a setting, or a file that it names, is invalid.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -68,7 +68,7 @@ class Server:
         self._grpc = GrpcServer(settings, methods, self.metrics, self.token, others, credentials)
 
     def ready(self) -> bool:
-        """Whether requests are answered: every model is there, and the server is not being stopped."""
+        """Whether requests are answered: every model is available, and the server is not being stopped."""
         return not self._stop.is_set() and self.manager.ready()
 
     def start(self) -> None:
@@ -87,11 +87,11 @@ class Server:
             raise
 
     def stop(self) -> None:
-        """Asks the server to stop; `wait` does it. Safe to call from a signal handler."""
+        """Asks the server to stop, which `wait` then does. Safe to call from a signal handler."""
         self._stop.set()
 
     def wait(self) -> bool:
-        """Drains the server once it was asked to stop; see `drain`."""
+        """Waits until the server is asked to stop, then drains it; see `drain`."""
         self._stop.wait()
         return self.drain()
 
@@ -99,7 +99,7 @@ class Server:
         """Takes no more requests, answers those in flight (for `drain_timeout_seconds` at most), unloads the models.
 
         Returns:
-            Whether all were answered; otherwise threads may be left that compute still.
+            Whether all were answered; if not, some threads may still be computing.
         """
         self._stop.set()
         patience = self.settings.drain_timeout_seconds
@@ -129,7 +129,7 @@ class Server:
             self._open_rest()
 
     def _open_rest(self) -> None:
-        # A server of gRPC alone does not load the HTTP library.
+        # A gRPC-only server does not load the HTTP library.
         from serving.rest.api import RestApi
         from serving.rest.http_port import RestServer
 
@@ -142,10 +142,10 @@ class Server:
 
 
 def metrics_path(settings: ServerSettings) -> str | None:
-    """Where REST shows the metrics according to `monitoring_config_file`, or None.
+    """The path of the metrics on the REST port according to `monitoring_config_file`, or None.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the file does not fit.
+        ServingError: INVALID_ARGUMENT, the file is invalid.
     """
     if settings.monitoring_config_file is None:
         return None

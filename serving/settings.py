@@ -1,4 +1,4 @@
-"""What a server is told: TensorFlow Serving's flags, and which models to serve."""
+"""The server's settings: TensorFlow Serving's flags, and which models to serve."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Latest:
 
 @dataclasses.dataclass(frozen=True)
 class All:
-    """Serve every version that lies in the base path."""
+    """Serve every version in the base path."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +40,8 @@ class ModelConfig:
 
     Attributes:
         name: What requests call it.
-        base_path: Absolute path of the folder that holds the versions: one folder each, named by an integer.
-        policy: Which of the versions to serve.
+        base_path: Absolute path of the folder that holds a folder for each version, named by an integer.
+        policy: Which versions to serve.
         labels: Names for versions, such as `stable` and `canary`.
         platform: TensorFlow Serving's `model_platform`; only `tensorflow` is known.
     """
@@ -54,49 +54,50 @@ class ModelConfig:
 
 
 class ServerSettings(BaseModel):
-    """The server's settings, under the names of TensorFlow Serving's flags where it has one.
+    """The server's settings, under the names of TensorFlow Serving's flags where it has them.
 
     Attributes:
-        port: Port of gRPC; 0 for none.
-        rest_api_port: Port of REST; 0 for none.
+        port: gRPC's port; 0 for none.
+        rest_api_port: REST's port; 0 for none.
         grpc_socket_path: A UNIX socket to serve gRPC on as well.
         rest_api_timeout_in_ms: Deadline of a REST request, in milliseconds.
         rest_api_enable_cors_support: Whether to send headers that let other sites' pages call.
-        model_name: Name of the one model, where there is no `model_config_file`.
-        model_base_path: Where its versions lie.
+        model_name: Name of the only model, if there is no `model_config_file`.
+        model_base_path: The folder of its versions.
         model_config_file: A ModelServerConfig in text form: several models, policies and labels.
         model_config_file_poll_wait_seconds: How often to read that file again; 0 for never.
-        file_system_poll_wait_seconds: How often to look for versions; 0 for once, at the start.
-        max_num_load_retries: How often to try again to load a version that failed.
-        load_retry_interval_micros: Wait between two tries, in microseconds.
+        file_system_poll_wait_seconds: How often to look for versions; 0 for only once, at the start.
+        max_num_load_retries: How often to retry loading a version that failed.
+        load_retry_interval_micros: Wait between two attempts, in microseconds.
         load_timeout_seconds: How long the first loads may take before the server gives up. Not in TensorFlow Serving,
             which waits for ever.
         enable_model_warmup: Whether to replay a version's recorded requests before it serves.
         saved_model_tags: Tags of the MetaGraph to load, separated by commas.
         allow_version_labels_for_unavailable_models: Whether a new label may point to a version that is not loaded.
         enable_batching: Whether to run requests of several clients together.
-        batching_parameters_file: How, as BatchingParameters in text form.
-        enable_per_model_batching_parameters: Whether each version says how in a `batching_params.pbtxt` of its own; one
-            without that file is not batched. Threads are what `batching_parameters_file` says.
-        tensorflow_session_parallelism: Threads for both kinds below, unless they are given; 0 for TensorFlow's choice.
+        batching_parameters_file: How to batch, as BatchingParameters in text form.
+        enable_per_model_batching_parameters: Whether each version has its own `batching_params.pbtxt`; one without that
+            file is not batched. The number of threads comes from `batching_parameters_file`.
+        tensorflow_session_parallelism: Threads for each of the two settings below, unless they are given; 0 for
+            TensorFlow's choice.
         tensorflow_intra_op_parallelism: Threads within one operation; 0 for one per core.
-        tensorflow_inter_op_parallelism: Threads among the operations of one request. At 0 a request runs in the thread
-            that asks, which for most models is several times quicker than handing it over.
+        tensorflow_inter_op_parallelism: Threads across the operations of one request. At 0 a request runs in the
+            caller's thread, which for most models is several times faster than handing it over.
         monitoring_config_file: A MonitoringConfig in text form: whether and where to show Prometheus' metrics.
         ssl_config_file: An SSLConfig in text form.
         grpc_channel_arguments: `key=value` pairs separated by commas.
-        grpc_max_threads: Threads that answer gRPC; None for four per core, or with batching for twice
-            the largest batch.
+        grpc_max_threads: Threads that answer gRPC; None for four per core, or with batching for twice the largest
+            batch.
         enable_grpc_healthcheck_service: Whether gRPC's health service answers; TensorFlow Serving's default is no.
         enable_grpc_reflection: Whether gRPC's server reflection answers. Not in TensorFlow Serving, like all below.
-        host: Address that the ports are opened on; 0.0.0.0 for every address of the machine.
+        host: Address on which the ports are opened; 0.0.0.0 for every address of the machine.
         rest_api_ssl_cert_file: Certificate of the REST port, PEM; TensorFlow Serving has no TLS there.
         rest_api_ssl_key_file: Its private key, PEM.
-        rest_api_ssl_ca_file: Authority that clients' certificates must come from, PEM; without it clients need none.
-        bearer_token_file: Holds the token that every request must bring as `Authorization: Bearer ...`.
-        max_request_bytes: Largest request in bytes, after inflating; also how much one of its tensors may take.
+        rest_api_ssl_ca_file: Authority that must have signed clients' certificates, PEM; without it clients need none.
+        bearer_token_file: Holds the token that every request must send as `Authorization: Bearer ...`.
+        max_request_bytes: Largest request in bytes, after decompression; also the largest size of one of its tensors.
         max_concurrent_requests: How many gRPC requests may wait or run at a time; more are refused.
-        access_log: Whether answered requests are logged, a line each; refused ones always are.
+        access_log: Whether answered requests are logged, one line each; refused ones always are.
         drain_timeout_seconds: How long requests in flight may take to finish once the server is told to stop.
     """
 

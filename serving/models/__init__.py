@@ -1,1 +1,1 @@
-"""The models: which versions should be served; loading, swapping and lending them; running one."""
+"""The models: which versions to serve; loading, swapping and lending them; running one."""

@@ -1,7 +1,7 @@
 """Puts TensorFlow's batching scheduler around a signature, in the graph that it was loaded into.
 
-A BatchFunction runs a function of the graph's library; here that is the part of the graph between a signature's inputs
-and outputs. Variables and tables stay where the loader filled them: the function captures their handles.
+A BatchFunction runs a function from the graph's library; here that is the part of the graph between a signature's
+inputs and outputs. Variables and tables stay where the loader filled them: the function captures their handles.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tensorflow.python.client import pywrap_tf_session
 from serving.models.configuration import BatchingParameters
 from serving.models.signatures import Signature, TensorSpec
 
-# Handles of these are made anew for each computation and belong into it.
+# Their handles are made anew for each computation, and so belong inside the function.
 OF_ONE_COMPUTATION = ("TensorArray", "Stack")
-# A constant of more elements is captured too, for a function would hold a copy of it.
+# Larger constants are captured too, since the function would hold a copy of them.
 LARGE_CONSTANT = 1024
-# One scheduler for a version: its Session has a resource manager, and so a name space, of its own.
+# One scheduler per version: its Session has its own resource manager, and so its own name space.
 SCHEDULER = "batching"
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 
@@ -32,11 +32,11 @@ class NotBatchableError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class BatchedGraph:
-    """What to feed and to fetch so that a request is run in a batch.
+    """What to feed and fetch to run a request in a batch.
 
     Attributes:
         feeds: The tensor to feed for each input.
-        queues: The tensors to fetch for each output, one mapping a queue. Queues share threads and never batches.
+        queues: For each queue, the tensor to fetch for each output. Queues share threads but never batches.
     """
 
     feeds: Mapping[str, Any]
@@ -44,16 +44,16 @@ class BatchedGraph:
 
 
 def wrap_signature(graph: tf.Graph, signature: Signature, parameters: BatchingParameters, queues: int) -> BatchedGraph:
-    """Adds what runs a signature in batches to its graph.
+    """Adds the operations that run a signature in batches to its graph.
 
     Args:
-        graph: The graph that the version was loaded into; not finalized yet.
+        graph: The graph that the version was loaded into; not yet finalized.
         signature: The signature.
         parameters: When requests run together.
         queues: How many queues to make.
 
     Raises:
-        NotBatchableError: The signature can only be run request by request. The graph is still fit for that.
+        NotBatchableError: The signature can only be run request by request, for which the graph can still be used.
     """
     _check(signature)
     try:
@@ -83,7 +83,7 @@ def _check(signature: Signature) -> None:
 
 
 def _function(graph: tf.Graph, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Makes a function of what leads from inputs to outputs; returns its name and the tensors it captures."""
+    """Makes a function of the graph between inputs and outputs; returns its name and the tensors that it captures."""
     operations, captured = _between(inputs, outputs)
     name = graph.unique_name("function").replace("/", "_")
     with graph._c_graph.get() as c_graph:
@@ -108,7 +108,7 @@ def _function(graph: tf.Graph, inputs: Sequence[Any], outputs: Sequence[Any]) ->
 
 
 def _between(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The operations that compute the outputs from the inputs, and the tensors of others that they need."""
+    """The operations that compute the outputs from the inputs, and the tensors that they need from other operations."""
     fed = {tensor.ref() for tensor in inputs}
     fed_operations = {tensor.op for tensor in inputs}
     operations: dict[Any, None] = {}
@@ -156,7 +156,7 @@ def _call(
     splitting = parameters.enable_large_batch_splitting
     sizes = list(parameters.allowed_batch_sizes)
     if splitting and not sizes and parameters.max_execution_batch_size < parameters.max_batch_size:
-        # The operation takes the limit from the last allowed size; with all sizes allowed, none is filled up.
+        # The operation takes its limit from the last allowed size; if all sizes are allowed, no batch is padded.
         sizes = list(range(1, parameters.max_execution_batch_size + 1))
     return list(
         tf.raw_ops.BatchFunction(

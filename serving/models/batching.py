@@ -1,6 +1,6 @@
-"""Runs requests of several clients together, by TensorFlow's own scheduler, and apart where they do not fit.
+"""Runs requests of several clients together with TensorFlow's own scheduler, and separately where they do not fit.
 
-Requests share a batch only where all dimensions but the first agree. A batch that fails says nothing of its members:
+Requests share a batch only if all dimensions but the first agree. A failed batch does not show which request is bad:
 each is run again by itself, and only the bad one fails, with its own error.
 """
 
@@ -20,7 +20,7 @@ from serving.models.batch_graph import BatchedGraph, NotBatchableError, wrap_sig
 from serving.models.configuration import BatchingParameters
 from serving.models.signatures import Arrays, Signature
 
-# How many kinds of inner shapes can be batched at a time; requests of further ones run by themselves.
+# How many combinations of inner shapes can be batched at a time; requests of others run by themselves.
 QUEUES = 4
 WRONG_OUTPUT = "Batched output tensor"
 QUEUE_FULL = "The batch scheduling queue"
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Queues:
-    """Lends queues to inner shapes, so that what a queue holds at any time is of one shape.
+    """Lends queues to inner shapes, so that all requests in a queue at any time have the same shapes.
 
     Args:
         number: How many queues there are.
@@ -44,7 +44,7 @@ class Queues:
         self._lock = threading.Lock()
 
     def take(self, shapes: Shapes) -> int | None:
-        """Returns the queue of these shapes, or None where all are taken by others."""
+        """Returns the queue for these shapes, or None if other shapes have taken them all."""
         with self._lock:
             lent = self._lent.get(shapes)
             if lent is None:
@@ -55,7 +55,7 @@ class Queues:
             return lent[0]
 
     def give_back(self, shapes: Shapes) -> None:
-        """Ends what `take` began."""
+        """Gives back what `take` returned."""
         with self._lock:
             lent = self._lent[shapes]
             lent[1] -= 1
@@ -69,7 +69,7 @@ class BatchedSignature:
 
     Args:
         signature: The signature.
-        graph: What to feed and to fetch.
+        graph: What to feed and fetch.
         parameters: When requests run together.
     """
 
@@ -93,7 +93,7 @@ class BatchedSignature:
             timeout: Seconds after which the computation is given up, or None.
 
         Returns:
-            The outputs in their order, or None where the request has to be run by itself.
+            The outputs in the order of `outputs`, or None if the request has to be run by itself.
 
         Raises:
             ServingError: INVALID_ARGUMENT, there are more rows than a batch may have; UNAVAILABLE, the queue is full;
@@ -122,7 +122,7 @@ class BatchedSignature:
             self._queues.give_back(shapes)
 
     def _check_failure(self, error: tf.errors.OpError | UnicodeDecodeError, seconds_left: float | None) -> None:
-        """Raises what is the request's own fate, not that of a neighbour in the batch."""
+        """Raises an error that concerns this request itself, not a neighbour in the batch."""
         message = getattr(error, "message", None) or ""
         if message.startswith(QUEUE_FULL):
             raise from_tensorflow(error) from error
@@ -131,11 +131,11 @@ class BatchedSignature:
         if message.startswith(WRONG_OUTPUT):
             self._in_use = False
             log.warning(
-                "Signature %s is not batched any more, for its outputs do not have a row for each row of its inputs.",
+                "Signature %s is no longer batched, since its outputs do not have a row for each row of its inputs.",
                 self._signature.name,
             )
         elif not self._has_failed:
-            # A client's bad requests must not fill the log, but a model that never runs in batches should show.
+            # A client's bad requests must not fill the log, but a model that never runs in batches should be seen.
             self._has_failed = True
             reason = (
                 from_tensorflow(error).message if isinstance(error, tf.errors.OpError) else "its message is no text"
@@ -149,13 +149,13 @@ def batch_signatures(
     """Adds batching to a version's graph.
 
     Args:
-        graph: The graph that the version was loaded into; not finalized yet.
+        graph: The graph that the version was loaded into; not yet finalized.
         signatures: Its signatures by name.
         parameters: When requests run together.
         version: What the log calls the version.
 
     Returns:
-        The signatures that can be batched, by name; the log says why others cannot.
+        Name -> batched signature, for those that can be batched; the log says why others cannot.
     """
     in_batches = {}
     for name, signature in signatures.items():
@@ -169,7 +169,7 @@ def batch_signatures(
 
 
 def _rows(arrays: Sequence[np.ndarray[Any, Any]]) -> int | None:
-    """The first dimension that all arrays share, or None where they do not."""
+    """The first dimension of the arrays, or None if they do not share it."""
     firsts = {array.shape[:1] for array in arrays}
     first = firsts.pop()
     return first[0] if first and not firsts else None

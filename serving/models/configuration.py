@@ -19,10 +19,10 @@ from serving.settings import PLATFORM, All, Latest, ModelConfig, ServerSettings,
 
 
 def configured_models(settings: ServerSettings) -> list[ModelConfig]:
-    """Returns the models that the flags name: those of `model_config_file`, or the one at `model_base_path`.
+    """Returns the models that the flags name: those in `model_config_file`, or the one at `model_base_path`.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, neither is given, or the file does not fit.
+        ServingError: INVALID_ARGUMENT, neither is given, or the file is invalid.
     """
     if settings.model_config_file is not None:
         return read_models(settings.model_config_file)
@@ -37,7 +37,7 @@ def read_models(path: Path) -> list[ModelConfig]:
     """Reads a ModelServerConfig in text form.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the file cannot be read or does not fit.
+        ServingError: INVALID_ARGUMENT, the file cannot be read or is invalid.
     """
     return models_from_proto(read_text_proto(path, "model_config_file", ModelServerConfig()))
 
@@ -73,10 +73,10 @@ def models_to_proto(configs: Sequence[ModelConfig]) -> ModelServerConfig:
 
 
 def check_models(configs: Sequence[ModelConfig]) -> None:
-    """Checks what no model can say about itself alone, and the paths and platforms.
+    """Checks names, paths and platforms, and that no model is listed twice.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, with TensorFlow Serving's texts.
+        ServingError: INVALID_ARGUMENT, with TensorFlow Serving's messages.
     """
     names: set[str] = set()
     for config in configs:
@@ -97,7 +97,7 @@ def check_models(configs: Sequence[ModelConfig]) -> None:
 
 def _config(message: ModelConfigProto) -> ModelConfig:
     platform = _platform(message)
-    # Path would make an empty path the working folder.
+    # Path would turn an empty path into the working folder.
     if not message.base_path:
         raise invalid(f"Expected model {message.name} to have an absolute path or URI; got base_path()=")
     return ModelConfig(
@@ -140,9 +140,9 @@ PER_MODEL_FILE = "batching_params.pbtxt"
 NO_THREAD_NAME = "TensorFlow's batching operation names its threads itself"
 NO_PADDING = "TensorFlow's batching operation does not pad; requests of different lengths are batched apart"
 THREADS_PER_CORE = 4
-# One batch is computed while the next fills.
+# One batch is computed while the next one fills.
 FULL_BATCHES = 2
-# The scheduler of TensorFlow keeps these numbers in 32 bits.
+# TensorFlow's scheduler holds these numbers in 32 bits.
 LARGEST = 2**31 - 1
 
 
@@ -151,15 +151,15 @@ class BatchingParameters:
     """When requests run together; the defaults are TensorFlow Serving's.
 
     Attributes:
-        max_batch_size: The most rows of a batch, and of a request.
-        batch_timeout_micros: How long a batch may wait to be filled, in microseconds. At 0 it takes what has come while
+        max_batch_size: The largest number of rows in a batch and in a request.
+        batch_timeout_micros: How long a batch may wait to fill, in microseconds. At 0 it takes what has arrived while
             the batches before it were computed.
-        max_enqueued_batches: How many batches may wait; what comes on top is refused.
+        max_enqueued_batches: How many batches may wait; requests beyond them are refused.
         num_batch_threads: How many batches of a version run at a time.
-        enable_large_batch_splitting: Whether a request may be spread over several batches.
-        max_execution_batch_size: The most rows of a batch where requests are split.
-        allowed_batch_sizes: The sizes that the model sees, increasing: smaller batches are filled up with copies of a
-            row. Empty for all sizes.
+        enable_large_batch_splitting: Whether a request may be split over several batches.
+        max_execution_batch_size: The largest number of rows in a batch where requests are split.
+        allowed_batch_sizes: The sizes that the model sees, increasing: smaller batches are padded with copies of a row.
+            Empty for all sizes.
     """
 
     max_batch_size: int = 1000
@@ -172,10 +172,10 @@ class BatchingParameters:
 
 
 def configured_batching(settings: ServerSettings) -> BatchingParameters | None:
-    """Returns how the flags ask to batch, or None where they do not.
+    """Returns the batching parameters that the flags ask for, or None if they do not ask for batching.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the file does not fit, or a flag lacks `enable_batching`.
+        ServingError: INVALID_ARGUMENT, the file is invalid, or a flag lacks `enable_batching`.
     """
     path = settings.batching_parameters_file
     if not settings.enable_batching:
@@ -191,13 +191,13 @@ def batching_of_model(folder: Path, common: BatchingParameters) -> BatchingParam
 
     Args:
         folder: The SavedModel's folder.
-        common: Says how many threads there are.
+        common: Gives the number of threads.
 
     Returns:
-        How the model wants to be batched, or None where it has no such file.
+        The model's own parameters, or None if it has no such file.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the file does not fit.
+        ServingError: INVALID_ARGUMENT, the file is invalid.
     """
     path = folder / PER_MODEL_FILE
     if not path.is_file():
@@ -206,10 +206,10 @@ def batching_of_model(folder: Path, common: BatchingParameters) -> BatchingParam
 
 
 def answering_threads(settings: ServerSettings) -> int:
-    """How many threads answer the requests of a port: with batching, each request in a queue holds one.
+    """The number of threads that answer a port's requests; with batching, each request in a queue occupies one.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the settings of batching do not fit.
+        ServingError: INVALID_ARGUMENT, the batching settings are invalid.
     """
     usual = THREADS_PER_CORE * (os.cpu_count() or 1)
     parameters = configured_batching(settings)
@@ -223,10 +223,10 @@ def read_batching(path: Path, kind: str = FLAG) -> BatchingParameters:
 
     Args:
         path: The file.
-        kind: What errors call it.
+        kind: What error messages call the file.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the file cannot be read or does not fit.
+        ServingError: INVALID_ARGUMENT, the file cannot be read or is invalid.
     """
     message = read_text_proto(path, kind, BatchingParametersProto())
     if message.HasField("thread_pool_name"):

@@ -1,4 +1,4 @@
-"""Which versions lie in a base path, and the thread that loads and closes them, one at a time."""
+"""Finds the versions in a base path, and has the thread that loads and closes them one at a time."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ log = logging.getLogger(__name__)
 
 
 def aspired_versions(config: ModelConfig) -> dict[int, Path]:
-    """Looks for the versions to serve.
+    """Finds the versions to serve.
 
     Args:
         config: The model.
 
     Returns:
-        The folder of each version to serve; empty where the base path is.
+        Version -> folder, for each version to serve; empty if the base path is.
 
     Raises:
-        ServingError: NOT_FOUND, the base path cannot be listed. That says nothing of what should be served: a
-            mount may be away for a moment.
+        ServingError: NOT_FOUND, the base path cannot be listed. That does not mean that nothing should be served: a
+            mount may be absent for a moment.
     """
     try:
         versions = _versions_in(config.base_path)
@@ -50,7 +50,7 @@ def aspired_versions(config: ModelConfig) -> dict[int, Path]:
 def _versions_in(base_path: Path) -> dict[int, Path]:
     versions: dict[int, Path] = {}
     for path in sorted(base_path.iterdir()):
-        # "²" is a digit and int() refuses it; "00000123" is version 123.
+        # "²" is a digit, but int() refuses it; "00000123" is version 123.
         if not (path.name.isascii() and path.name.isdecimal() and path.is_dir()):
             continue
         version = int(path.name)
@@ -76,14 +76,14 @@ LOADING_SWITCH_SECONDS = 1e-5
 
 
 class Loader:
-    """Does what the models ask for: closes what is out of service and loads what is aspired.
+    """Closes the versions that are out of service and loads those that are aspired.
 
     Args:
         models: The models by name; others may be added while it works.
-        changed: Guards the models. Held while looking for something to do, never while doing it.
-        settings: How often to try again and after how long.
+        changed: Guards the models. Held while looking for work, never while doing it.
+        settings: How often to retry, and how long to wait between retries.
         load: Loads one version: `load(name, version, path)`.
-        clock: Seconds that only ever grow.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Loader:
         self._stopping = False
 
     def run(self) -> None:
-        """Works until `stop` was called and all versions are closed."""
+        """Works until `stop` has been called and all versions are closed."""
         while (job := self._next_job()) is not None:
             job()
 
@@ -124,7 +124,7 @@ class Loader:
                     if (version := model.to_load(now)) is not None:
                         version.in_hand, version.state = True, State.LOADING
                         return functools.partial(self._load_one, model, version)
-                if self._stopping and all(model.gone for model in self._models.values()):
+                if self._stopping and all(model.unloaded for model in self._models.values()):
                     return None
                 retries = [at for model in self._models.values() if (at := model.next_retry()) is not None]
                 self._changed.wait(max(0.0, min(retries) - now) if retries else None)
@@ -133,20 +133,20 @@ class Loader:
         name = model.config.name
         servable, error = None, None
         try:
-            with _giving_way():
+            with _requests_first():
                 servable = self._load(name, version.number, version.path)
             log.info("Loaded %s version %d from %s.", name, version.number, version.path)
         except ServingError as refusal:
             error = refusal
             log.warning("Version %d of %s cannot be loaded: %s", version.number, name, refusal.message)
         except Exception as surprise:
-            # Whatever a model does while it loads, the models that answer must go on answering.
+            # Whatever a model does while it loads, the models in service must go on answering.
             error = ServingError(Code.INTERNAL, f"{type(surprise).__name__}: {surprise}")
             log.exception("Version %d of %s cannot be loaded.", version.number, name)
         with self._changed:
             version.in_hand = False
             if error is not None:
-                version.failed(error, self._retries, self._clock() + self._pause)
+                version.record_failure(error, self._retries, self._clock() + self._pause)
             else:
                 version.servable, version.state, version.error = servable, State.AVAILABLE, None
             model.retire()
@@ -163,11 +163,11 @@ class Loader:
 
 
 @contextmanager
-def _giving_way() -> Iterator[None]:
+def _requests_first() -> Iterator[None]:
     """Lets requests go first while a version loads.
 
-    Loading is Python for the most part, and a thread that wants to go on after a call of TensorFlow or of the system
-    waits for the one that runs Python: by default five milliseconds each time, several times a request.
+    Loading is mostly Python, and a thread that returns from a TensorFlow or system call waits for the thread that runs
+    Python: by default five milliseconds each time, several times per request.
     """
     usual = sys.getswitchinterval()
     sys.setswitchinterval(LOADING_SWITCH_SECONDS)
@@ -178,12 +178,12 @@ def _giving_way() -> Iterator[None]:
 
 
 def session_load(settings: ServerSettings) -> Load:
-    """Returns what loads a SavedModel into a Session with these settings.
+    """Returns a function that loads a SavedModel into a Session with these settings.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the settings of batching do not fit.
+        ServingError: INVALID_ARGUMENT, the batching settings are invalid.
     """
-    # TensorFlow takes seconds to import: that begins with the server, not with this module.
+    # TensorFlow takes seconds to import: only when a server starts, not with this module.
     from serving.models import servable
 
     both = settings.tensorflow_session_parallelism

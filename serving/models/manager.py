@@ -1,8 +1,8 @@
-"""Loads the versions that are aspired, swaps them without a failed request, and unloads those that are not.
+"""Loads the versions that are aspired, swaps them without a failed request, and unloads the others.
 
-Two threads: one polls the base paths, one loads and unloads; a third where a configuration file is polled too. A
-request takes only the lock under which versions are looked up and counted; nobody holds that while a model loads or a
-folder is listed.
+There are two threads: one polls the base paths, one loads and unloads; a third polls the configuration file if asked
+to. A request takes only the lock under which versions are looked up and counted, which is never held while a model
+loads or a folder is listed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Manager:
     Args:
         settings: The server's settings.
         load: Loads one version: `load(name, version, path)`.
-        clock: Seconds that only ever grow; decides when to try a failed load again.
+        clock: A monotonic clock in seconds, which decides when to retry a failed load.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, the settings name no models, or wrong ones.
+        ServingError: INVALID_ARGUMENT, the settings name no models or invalid ones.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class Manager:
         """Loads the models.
 
         Args:
-            timeout: Seconds to wait for them; None for the setting `load_timeout_seconds`.
+            timeout: Seconds to wait for them; None means the setting `load_timeout_seconds`.
 
         Raises:
             ServingError: UNKNOWN, a model has no version that could be loaded; the message says which and why.
-                FAILED_PRECONDITION, a label points to a version that does not answer.
+                FAILED_PRECONDITION, a label points to a version that is not available.
         """
         work: dict[str, Callable[[], None]] = {"serving-loader": self._loader.run}
         if self._settings.file_system_poll_wait_seconds:
@@ -82,10 +82,10 @@ class Manager:
         """Takes every version out of service and unloads it after its last request.
 
         Args:
-            timeout: Seconds to wait for that; None for as long as it takes.
+            timeout: Seconds to wait for that; None waits as long as it takes.
 
         Returns:
-            Whether all are gone.
+            Whether all versions have been unloaded.
         """
         self._stopping.set()
         with self._changed:
@@ -99,10 +99,10 @@ class Manager:
 
     @contextmanager
     def use(self, request: ModelRequest) -> Iterator[Servable]:
-        """Lends a version, which is not unloaded before it is given back.
+        """Lends a version, which is not unloaded until the context ends.
 
         Raises:
-            ServingError: NOT_FOUND, it is not being served; INVALID_ARGUMENT, the label is unknown.
+            ServingError: NOT_FOUND, the version is not being served; INVALID_ARGUMENT, the label is unknown.
         """
         with self._changed:
             version = self._find(request)
@@ -117,7 +117,7 @@ class Manager:
                     self._changed.notify_all()
 
     def statuses(self, name: str, version: int | None = None) -> list[VersionStatus]:
-        """Returns the state of a model's versions, the highest first.
+        """Returns the states of a model's versions, highest first.
 
         Raises:
             ServingError: NOT_FOUND, there is no such model or version.
@@ -131,20 +131,20 @@ class Manager:
         return statuses
 
     def ready(self) -> bool:
-        """Whether every configured model has a version that answers, and the server is not stopping."""
+        """Whether every configured model has an available version, and the server is not stopping."""
         with self._changed:
             return not self._stopping.is_set() and all(
                 model.available for model in self._models.values() if model.configured
             )
 
     def poll_once(self) -> None:
-        """Looks once into every base path and decides what to load and to unload."""
+        """Lists every base path once and decides what to load and unload."""
         with self._polling:
             for model in [model for model in self._models.values() if model.configured]:
                 self._poll_model(model)
 
     def reload(self, configs: Sequence[ModelConfig]) -> None:
-        """Replaces the configuration: loads models that are new in it and unloads those it lacks.
+        """Replaces the configuration: loads the models that are new and unloads those that are no longer in it.
 
         Args:
             configs: All models to serve from now on.
@@ -162,7 +162,7 @@ class Manager:
         self._await_available(added, self._settings.load_timeout_seconds)
 
     def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
-        """Waits until the condition, which is asked at every change, holds; returns whether it does."""
+        """Waits until the condition, which is evaluated at every change, holds; returns whether it does."""
         with self._changed:
             return self._changed.wait_for(condition, timeout)
 
@@ -231,7 +231,7 @@ class Manager:
             self.reload_file()
 
     def reload_file(self) -> None:
-        """Reads `model_config_file` again; what is wrong with it is logged, and the configuration stays as it was."""
+        """Reads `model_config_file` again; if it is invalid, logs why and keeps the current configuration."""
         try:
             configs = configuration.configured_models(self._settings)
             if configs != self._configs:

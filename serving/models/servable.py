@@ -1,7 +1,7 @@
-"""One version of a model, loaded: a Session of its own, as TensorFlow Serving has it.
+"""A loaded version of a model, in a Session of its own as in TensorFlow Serving.
 
 A Session answers in a tenth of the time of `tf.saved_model.load(...).signatures[...]`, runs what TensorFlow 1 exported,
-and gives its memory back when it closes.
+and frees its memory when it is closed.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Servable:
     Attributes:
         name: The model's name.
         version: The version's number.
-        meta_graph: The SavedModel's tags and signatures, as it states them; not its graph.
-        signatures: The signatures by name, of all methods.
+        meta_graph: The SavedModel's tags and signatures as stored, without its graph.
+        signatures: The signatures of all methods, by name.
     """
 
     def __init__(
@@ -84,17 +84,17 @@ class Servable:
         Args:
             signature: The signature's name.
             inputs: An array for each input of the signature, of its type; strings as objects or as NumPy's `S` and `U`.
-                Shapes are the graph's business: it takes more of them than signatures say.
-            outputs: Which outputs to compute; None or empty for all.
-            timeout: Seconds after which the computation is given up. Without one it runs in the caller's thread, and
-                so it does where it will be over long before: then the time is looked at afterwards.
+                Shapes are left to the graph, which accepts more of them than signatures say.
+            outputs: The outputs to compute; None or empty for all.
+            timeout: Seconds after which the computation is given up. Without one it runs in the caller's thread; so it
+                does if it is expected to end long before, and then the time is checked afterwards.
 
         Returns:
             The outputs by name; strings as arrays of `bytes` objects.
 
         Raises:
-            ServingError: FAILED_PRECONDITION, there is no such signature; INVALID_ARGUMENT, a name or a type does not
-                fit; DEADLINE_EXCEEDED, time is up; or what the graph says of the values.
+            ServingError: FAILED_PRECONDITION, there is no such signature; INVALID_ARGUMENT, a name or type does not
+                match; DEADLINE_EXCEEDED, time is up; or an error that the graph raises about the values.
         """
         definition = self.signature(signature)
         names = list(outputs or definition.outputs)
@@ -114,10 +114,10 @@ class Servable:
     def run_together(
         self, outputs: Mapping[str, Sequence[str]], inputs: Arrays, timeout: float | None = None
     ) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
-        """Computes outputs of several signatures that all take these inputs, in one run of the graph.
+        """Computes outputs of several signatures with the same inputs, in one run of the graph.
 
         Args:
-            wanted: Which outputs to compute of each signature.
+            outputs: Signature -> the outputs to compute.
             inputs: As in `run`.
             timeout: As in `run`.
 
@@ -137,14 +137,14 @@ class Servable:
         return {signature: {name: next(values) for name in names} for signature, names in outputs.items()}
 
     def is_quick(self, signature: str, inputs: Arrays) -> bool:
-        """Whether a run will take less than a millisecond, so that it need not be given to a thread."""
-        return self._expects(signature, count_elements(inputs), QUICK_SECONDS)
+        """Whether a run will take less than a millisecond and so need not be handed to a thread."""
+        return self._is_expected_within(signature, count_elements(inputs), QUICK_SECONDS)
 
     def signature(self, name: str) -> Signature:
         """Returns the signature of that name.
 
         Raises:
-            ServingError: FAILED_PRECONDITION, there is none.
+            ServingError: FAILED_PRECONDITION, there is no such signature.
         """
         try:
             return self.signatures[name]
@@ -152,12 +152,12 @@ class Servable:
             raise ServingError(Code.FAILED_PRECONDITION, f'Serving signature key "{name}" not found.') from None
 
     def close(self) -> None:
-        """Frees the model's memory. No `run` may be under way or follow."""
+        """Frees the model's memory. No `run` may be in progress or follow."""
         graph = self._session.graph
         self._tensors.clear()
         self._session.close()
         del self._session
-        # A Python graph is full of reference cycles: without this it waits for a full collection, and holds the model.
+        # A Python graph is full of reference cycles: without this it would hold the model until a full collection.
         dismantle_graph(graph)
 
     def _run_alone(
@@ -166,7 +166,7 @@ class Servable:
         feeds = {self._tensor(definition.inputs[name]): array for name, array in arrays.items()}
         fetches = [self._tensor(definition.outputs[name]) for name in names]
         size = count_elements(arrays)
-        watched = timeout is not None and not self._expects(definition.name, size, timeout / MARGIN)
+        watched = timeout is not None and not self._is_expected_within(definition.name, size, timeout / MARGIN)
         started = time.perf_counter()
         values = self._compute(feeds, fetches, timeout if watched else None)
         seconds = time.perf_counter() - started
@@ -181,17 +181,17 @@ class Servable:
             return self._run(options, feeds, fetches)
         except tf.errors.OpError as error:
             refusal = from_tensorflow(error)
-            # An array of objects holds neither bytes nor str: TensorFlow calls that an error of its own.
+            # An array of objects holds something other than bytes or str: TensorFlow reports an internal error.
             foreign = refusal.code is Code.INTERNAL and refusal.message.startswith("Unsupported object type")
             raise (ServingError(Code.INVALID_ARGUMENT, refusal.message) if foreign else refusal) from error
         except UnicodeDecodeError as error:
-            # The runtime's message quotes what the client sent, which is no text; the status itself is lost.
+            # The runtime's message quotes what the client sent, which is not text; the status itself is lost.
             message = clean(bytes(error.object).decode("utf-8", "replace"))
             raise invalid(message) from error
 
-    def _expects(self, signature: str, size: int, seconds: float) -> bool:
-        """Whether a run is expected to take less than so many seconds, and nothing in its inputs can prolong it."""
-        # What waits in a batch waits for others.
+    def _is_expected_within(self, signature: str, size: int, seconds: float) -> bool:
+        """Whether a run is expected to take less than `seconds`, and nothing in its inputs can prolong it."""
+        # A request in a batch waits for others.
         return self._steady and signature not in self._batched and self._pace.expected(signature, size) < seconds
 
     def _tensor(self, spec: TensorSpec) -> Any:
@@ -206,12 +206,12 @@ class Servable:
         return tensor
 
     def _run_queued(self, feeds: dict[Any, Any], fetches: list[Any], timeout: float | None) -> list[Any]:
-        # The computation has threads of its own: the caller's only puts the request into the queue.
+        # The computation has threads of its own; the caller's thread only queues the request.
         return self._run(_options(None if timeout is None else _milliseconds(timeout), True), feeds, fetches)
 
     def _run(self, options: bytes, feeds: dict[Any, Any], fetches: list[Any]) -> list[Any]:
-        # What Session.run calls in the end: it spends four fifths of its time on taking its arguments apart. Unlike
-        # Session._make_callable_from_options it takes a time-out with each call, and shares one compiled graph.
+        # What Session.run calls in the end; Session.run spends four fifths of its time on parsing its arguments. Unlike
+        # Session._make_callable_from_options, it takes a timeout with each call and shares one compiled graph.
         buffer = pywrap_tf_session.TF_NewBufferFromString(options)
         try:
             values = pywrap_tf_session.TF_SessionRun_wrapper(self._session._session, buffer, feeds, fetches, [], None)
@@ -236,17 +236,17 @@ def load(
         name: What requests call the model.
         version: The version's number.
         path: The SavedModel's folder.
-        warm_up: Whether to replay the requests recorded in it.
+        warm_up: Whether to replay the requests recorded in the SavedModel.
         tags: The tags of the MetaGraph to load.
         intra_op_parallelism: Threads within one operation; 0 for one per core.
-        inter_op_parallelism: Threads among operations; 0 to run in the threads that ask.
+        inter_op_parallelism: Threads across operations; 0 runs them in the caller's thread.
         batching: When to run requests together; None for never.
 
     Returns:
         The version, ready to answer.
 
     Raises:
-        ServingError: It cannot be loaded or warmed up.
+        ServingError: The version cannot be loaded or warmed up.
     """
     config = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=intra_op_parallelism,
@@ -281,22 +281,22 @@ def _restored(session: tf.compat.v1.Session, path: Path, tags: Sequence[str]) ->
         session.close()
         raise from_tensorflow(error) from error
     except Exception as error:
-        # Whatever a broken graph provokes in the loader: all of it means that the version cannot be served.
+        # A broken graph can provoke any exception in the loader; each means that the version cannot be served.
         session.close()
         raise invalid(f"Could not load the SavedModel at {path}: {error}") from error
-    # The graph is in the Session: a second copy would hold every weight of a frozen model once more.
-    described = MetaGraphDef(signature_def=meta_graph.signature_def)
-    described.meta_info_def.tags.extend(meta_graph.meta_info_def.tags)
-    return described, is_steady(meta_graph.graph_def)
+    # The graph is in the Session; a second copy would hold every weight of a frozen model again.
+    without_graph = MetaGraphDef(signature_def=meta_graph.signature_def)
+    without_graph.meta_info_def.tags.extend(meta_graph.meta_info_def.tags)
+    return without_graph, is_steady(meta_graph.graph_def)
 
 
 def _milliseconds(seconds: float) -> int:
-    """Milliseconds as TensorFlow takes them: at least one, for 0 means for ever."""
+    """Milliseconds for TensorFlow: at least one, since 0 means no limit."""
     return max(1, round(seconds * 1000))
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
-    """A value of the runtime as an array: a scalar comes bare, and `np.asarray` would cut trailing zeros."""
+    """A value from the runtime as an array; a scalar comes as bare bytes, whose trailing zeros np.asarray would cut."""
     return np.array(value, object) if isinstance(value, bytes) else np.asarray(value)
 
 

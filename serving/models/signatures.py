@@ -1,7 +1,7 @@
-"""What a SavedModel's signatures say, whether the arrays of a request fit them, and how long their runs take.
+"""A SavedModel's signatures, whether the arrays of a request fit them, and how long their runs take.
 
-TensorFlow keeps a time limit by handing the run to another thread, which takes longer than a small model does. A run
-that nothing in its request can make long needs neither that nor a thread apart from the event loop's.
+TensorFlow enforces a time limit by handing the run to another thread, which takes longer than a small model does. A run
+that no request can make long needs neither that nor a thread other than the event loop's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef, SignatureDef, 
 from serving import protocol
 from serving.errors import invalid
 
-# Graphs say in these what to run at load; no client may ask for them.
+# Signatures that say what to run at load; clients may not run them.
 NOT_SIGNATURES = frozenset({"__saved_model_init_op", "__saved_model_train_op"})
 STRING_KINDS = frozenset("OSU")
 
@@ -30,12 +30,12 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 @dataclasses.dataclass(frozen=True)
 class TensorSpec:
-    """What a signature says of one input or output.
+    """A signature's description of one input or output.
 
     Attributes:
         tensor_name: The tensor in the graph, such as `serving_default_x:0`; empty for a sparse or composite one.
         dtype: Its TensorFlow type.
-        shape: Its dimensions, None where unknown; None as a whole where even their number is unknown.
+        shape: Its dimensions, each None if unknown; None as a whole if even their number is unknown.
     """
 
     tensor_name: str
@@ -44,7 +44,7 @@ class TensorSpec:
 
     @functools.cached_property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """Its type as NumPy has it; that of objects for strings."""
+        """Its type in NumPy; `object` for strings."""
         return np.dtype(self.dtype.as_numpy_dtype)
 
 
@@ -52,7 +52,7 @@ Signature = protocol.Signature[TensorSpec]
 
 
 def read_signatures(meta_graph: MetaGraphDef) -> dict[str, Signature]:
-    """Reads the signatures that clients may ask for, by name."""
+    """Reads the signatures that clients may run, by name."""
     return {
         key: _signature(key, definition)
         for key, definition in sorted(meta_graph.signature_def.items())
@@ -118,18 +118,18 @@ def _tensor_spec(info: TensorInfo) -> TensorSpec:
     return TensorSpec(info.name, tf.as_dtype(info.dtype), shape)
 
 
-# Operations that loop, wait for others, or run what the graph does not show.
+# Operations that loop, wait for others, or run code that the graph does not show.
 LASTING = re.compile(
     "While|NextIteration|^For$|MapDefun|Dataset|Iterator|Queue|Barrier|Stage|Peek|Recv|Send|Remote|Rpc|Reader"
     "|PyFunc|^ReadFile$|^BatchFunction$|^Batch$|^Unbatch"
 )
-# A run is quick if it is expected to take less than handing it to a thread would be worth.
+# A run is quick if it is expected to take so little time that handing it to a thread is not worth it.
 QUICK_SECONDS = 1e-3
-# A time limit of so many times the expected time needs no watching.
+# A time limit of this many times the expected time need not be enforced.
 MARGIN = 100
 REMEMBERED = 8
 
-# Larger requests do not run on an event loop: even reading them takes long.
+# Larger requests do not run on an event loop: even reading them takes too long.
 QUICK_BYTES = 16 * 1024
 
 
@@ -144,20 +144,20 @@ class Pace:
         self._runs: dict[str, tuple[tuple[int, float], ...]] = {}
 
     def add(self, signature: str, size: int, seconds: float) -> None:
-        """Remembers a run.
+        """Records a run.
 
         Args:
             signature: The signature's name, one of the model's.
             size: How many elements its inputs had.
             seconds: How long it took.
         """
-        # The tuple is replaced as a whole: of two threads that do so at once one is forgotten, which does no harm.
+        # The tuple is replaced as a whole: if two threads do so at once, one run is lost, which does no harm.
         self._runs[signature] = (*self._runs.get(signature, ())[1 - REMEMBERED :], (size, seconds))
 
     def expected(self, signature: str, size: int) -> float:
-        """How many seconds a run should take: the least of the latest, as waiting for a processor only adds to them.
+        """How many seconds a run should take: the minimum of the latest, since waiting for a processor only adds time.
 
-        Inputs larger than those seen are taken to need time in proportion. Infinite where none was seen.
+        Inputs larger than those seen are assumed to take time in proportion. Infinite if no run has been recorded.
         """
         least = float("inf")
         for seen_size, seconds in self._runs.get(signature, ()):
@@ -168,14 +168,14 @@ class Pace:
 
 
 def count_elements(inputs: Arrays) -> int:
-    """How many elements the inputs have together."""
+    """The total number of elements in the inputs."""
     return sum(array.size for array in inputs.values())
 
 
 def is_steady(graph: GraphDef) -> bool:
-    """Whether a graph only ever computes straight on: without loops, and without waiting for anything.
+    """Whether a graph only computes straight ahead, without loops and without waiting for anything.
 
-    Such a graph needs time in proportion to its inputs, whatever values they have.
+    Such a graph takes time in proportion to the size of its inputs, whatever their values.
     """
     return not any(LASTING.search(node.op) for node in _nodes(graph))
 

@@ -1,4 +1,4 @@
-"""What is known of a model's versions, and what should happen to them next. No threads, no files, no TensorFlow."""
+"""The state of a model's versions, and what should happen to them next. No threads, no files, no TensorFlow."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from serving.models.servable import Servable
 
 
-# How many versions that are gone a model remembers, to tell of their states.
+# How many ended versions a model remembers, to report their states.
 MOST_ENDED = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelRequest:
-    """Which version a request wants: the one of that number or label, or the latest.
+    """The version that a request asks for, by number or label; the latest if it gives neither.
 
     Attributes:
         name: The model's name.
         version: The version's number.
-        label: A label of the configuration; counts before `version`.
+        label: A label from the configuration; takes precedence over `version`.
     """
 
     name: str
@@ -35,7 +35,7 @@ class ModelRequest:
 
 
 class State(enum.Enum):
-    """Where a version stands; the values are those of ModelVersionStatus."""
+    """The state of a version; the values are those of ModelVersionStatus."""
 
     START = 10
     LOADING = 20
@@ -46,7 +46,7 @@ class State(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class VersionStatus:
-    """The state of one version, and why it failed if it did."""
+    """The state of a version and, if it failed, why."""
 
     version: int
     state: State
@@ -55,16 +55,16 @@ class VersionStatus:
 
 @dataclasses.dataclass(eq=False)
 class Version:
-    """One version, from when its folder was seen to after it was unloaded.
+    """One version, from the discovery of its folder until after it is unloaded.
 
     Attributes:
         number: Its number.
         path: Its folder.
-        state: Where it stands; LOADING also between two tries.
-        aspired: Whether the policy wants it.
-        error: Why the last try to load it failed.
-        failures: How many tries failed.
-        retry_at: When to try next, in the manager's clock.
+        state: Its state; LOADING also between two attempts.
+        aspired: Whether the policy asks for it.
+        error: Why the last attempt to load it failed.
+        failures: How many attempts failed.
+        retry_at: When to try next, on the manager's clock.
         in_hand: Whether the loader is loading or closing it now.
         servable: The loaded version.
         handles: How many requests use it.
@@ -81,8 +81,8 @@ class Version:
     servable: Servable | None = None
     handles: int = 0
 
-    def failed(self, error: ServingError, retries: int, retry_at: float) -> None:
-        """Notes a failed try; the version ends when it was the last."""
+    def record_failure(self, error: ServingError, retries: int, retry_at: float) -> None:
+        """Records a failed attempt; the version ends if it was the last."""
         self.error = error
         self.failures += 1
         self.retry_at = retry_at
@@ -94,8 +94,8 @@ class Model:
     """The versions of one model.
 
     Attributes:
-        config: What was asked for.
-        configured: Whether it is still asked for.
+        config: Its configuration.
+        configured: Whether it is still in the configuration.
         poll_error: Why its base path could not be listed.
     """
 
@@ -109,12 +109,12 @@ class Model:
 
     @property
     def available(self) -> bool:
-        """Whether a version answers."""
+        """Whether a version is in service."""
         return self._latest is not None
 
     @property
     def settled(self) -> bool:
-        """Whether waiting is over: a version and all that have labels answer, or what should has failed for good."""
+        """Whether waiting is over: a version and all labelled ones are available, or all that should be have failed."""
         aspired = [version for version in self._versions if version.aspired]
         if aspired and all(version.state is State.END for version in aspired):
             return True
@@ -122,27 +122,27 @@ class Model:
         return self.available and all(version.state in (State.AVAILABLE, State.END) for version in labelled)
 
     @property
-    def gone(self) -> bool:
-        """Whether nothing is loaded, being loaded or being closed."""
+    def unloaded(self) -> bool:
+        """Whether no version is loaded, being loaded or being closed."""
         return all(version.state is State.END for version in self._versions)
 
     def find(self, number: int | None) -> Version | None:
-        """Returns the version that answers under this number, or the highest that answers."""
+        """Returns the version in service with this number, or the highest one in service."""
         return self._latest if number is None else self._serving.get(number)
 
     def statuses(self, number: int | None) -> list[VersionStatus]:
-        """Returns the states of one version or all, the highest first."""
+        """Returns the states of one version or of all, highest first."""
         latest = {version.number: version for version in self._versions if number in (None, version.number)}
-        # A version under the same number may be loading anew while the old one still answers.
+        # A new version with the same number may be loading while the old one is still in service.
         latest.update({key: version for key, version in self._serving.items() if key in latest})
         return [VersionStatus(key, latest[key].state, latest[key].error) for key in sorted(latest, reverse=True)]
 
     def aspire(self, paths: Mapping[int, Path]) -> None:
-        """Takes note of which versions should be served, and decides what to unload.
+        """Sets which versions should be served, and decides what to unload.
 
-        A version that failed for good is tried again after it was away; one that is on its way out is loaded anew.
+        A version that failed for good is tried again once its folder has been away; one being unloaded is loaded anew.
         """
-        current = {(v.number, v.path): v for v in self._versions if v.state is not State.UNLOADING and _counts(v)}
+        current = {(v.number, v.path): v for v in self._versions if v.state is not State.UNLOADING and _is_current(v)}
         aspired_paths = set(paths.items())
         for version in self._versions:
             version.aspired = current.get((version.number, version.path)) is version and (
@@ -150,14 +150,14 @@ class Model:
             )
         fresh = [Version(number, path) for number, path in paths.items() if (number, path) not in current]
         replaced = {version.number for version in fresh}
-        remaining = [version for version in self._versions if not _forgotten(version, replaced)]
+        remaining = [version for version in self._versions if not _can_be_dropped(version, replaced)]
         ended = [version for version in remaining if version.state is State.END and not version.aspired]
         too_many = set(ended[:-MOST_ENDED])
         self._versions = [version for version in remaining if version not in too_many] + fresh
         self.retire()
 
     def retire(self) -> None:
-        """Takes versions that are not aspired out of service, unless nothing else would answer."""
+        """Takes versions that are not aspired out of service, unless no other could answer."""
         aspired = [version for version in self._versions if version.aspired]
         if not aspired or any(version.state is State.AVAILABLE for version in aspired):
             for version in self._versions:
@@ -168,14 +168,14 @@ class Model:
         self._latest = self._serving[max(self._serving)] if self._serving else None
 
     def to_close(self) -> Version | None:
-        """Returns a version that can be closed: out of service, and no request uses it."""
+        """Returns a version that can be closed: it is out of service, and no request uses it."""
         for version in self._versions:
             if version.state is State.UNLOADING and not version.handles and not version.in_hand:
                 return version
         return None
 
     def to_load(self, now: float) -> Version | None:
-        """Returns the highest version whose turn it is to be loaded."""
+        """Returns the highest version that is due to be loaded."""
         return max(
             (version for version in self._waiting() if version.retry_at <= now),
             key=lambda version: version.number,
@@ -183,11 +183,11 @@ class Model:
         )
 
     def next_retry(self) -> float | None:
-        """Returns when the next try to load is due."""
+        """Returns when the next attempt to load is due."""
         return min((version.retry_at for version in self._waiting()), default=None)
 
     def why(self) -> str:
-        """Says why no version answers."""
+        """Says why no version is in service."""
         name, base_path = self.config.name, self.config.base_path
         if self.poll_error is not None:
             return f"{name}: {self.poll_error.message}"
@@ -207,15 +207,15 @@ class Model:
 
 
 def check_labels(configs: Sequence[ModelConfig], models: Mapping[str, Model], allow_unavailable: bool) -> None:
-    """Refuses labels that would lead nowhere.
+    """Refuses labels of versions that are not in service.
 
     Args:
-        configs: The configuration that is asked for.
-        models: The models as they are.
-        allow_unavailable: Whether a label that is new may point to a version that does not answer.
+        configs: The new configuration.
+        models: The current models.
+        allow_unavailable: Whether a new label may point to a version that is not in service.
 
     Raises:
-        ServingError: FAILED_PRECONDITION, a label points to a version that does not answer.
+        ServingError: FAILED_PRECONDITION, a label points to a version that is not in service.
     """
     for config in configs:
         model = models.get(config.name)
@@ -231,11 +231,11 @@ def check_labels(configs: Sequence[ModelConfig], models: Mapping[str, Model], al
                 )
 
 
-def _counts(version: Version) -> bool:
+def _is_current(version: Version) -> bool:
     return version.state is not State.END or version.aspired
 
 
-def _forgotten(version: Version, replaced: set[int]) -> bool:
+def _can_be_dropped(version: Version, replaced: set[int]) -> bool:
     if version.state is State.END:
         return version.number in replaced
     return not version.aspired and not version.in_hand and version.state in (State.START, State.LOADING)

@@ -1,6 +1,6 @@
-"""Replays the requests that a SavedModel brings along, so that no client pays for the first computation.
+"""Replays the requests recorded in a SavedModel, so that no client pays for the first computation.
 
-They lie in `assets.extra/tf_serving_warmup_requests`, a TFRecord of PredictionLogs.
+They are in `assets.extra/tf_serving_warmup_requests`, a TFRecord of PredictionLogs.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from serving.protocol import DEFAULT_SIGNATURE
 REQUESTS = Path("assets.extra", "tf_serving_warmup_requests")
 LARGEST_NUMBER = 1000
 
-# Runs a signature, given its name, its inputs, and the outputs wanted: `Servable.run`.
+# Runs a signature, given its name, its inputs and the outputs to compute: `Servable.run`.
 Run = Callable[..., Any]
 
 
 def read_records(file: Path) -> Iterator[bytes]:
-    """The records of an uncompressed file; `tf.data` would build a graph first, which takes many times longer.
+    """Yields the records of an uncompressed file; `tf.data` would first build a graph, which takes many times longer.
 
     Raises:
-        tf.errors.OpError: The file is not there or broken.
+        tf.errors.OpError: The file is missing or broken.
     """
     reader, offset = tf_record_random_reader(str(file)), 0
     while True:
@@ -52,10 +52,10 @@ def replay(run: Run, path: Path) -> int:
         path: The SavedModel's folder.
 
     Returns:
-        How many requests were replayed; 0 where none are recorded.
+        How many requests were replayed; 0 if none are recorded.
 
     Raises:
-        ServingError: A record cannot be read or its request fails: then the version must not serve. Or there are more
+        ServingError: A record cannot be read or its request fails, so the version must not be served; or there are more
             than 1000.
     """
     file = path / REQUESTS

@@ -204,7 +204,7 @@ def test_outputs_without_a_row_for_each_row_end_batching_not_the_request(
     for _ in range(2):
         assert servable.run("positive", {"x": x})["positive"].tolist() == [1.0]
     assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
-        "Signature positive is not batched any more, for its outputs do not have a row for each row of its inputs."
+        "Signature positive is no longer batched, since its outputs do not have a row for each row of its inputs."
     ]
 
 
