@@ -93,8 +93,8 @@ def new_table(*headings: str, title: str | None = None) -> Table:
     """A table without lines: the first column and those of bars and verdicts to the left, numbers to the right."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     for number, heading in enumerate(headings):
-        left = number == 0 or heading in ("Bar", "")
-        table.add_column(heading, header_style="dim", justify="left" if left else "right")
+        is_left = number == 0 or heading in ("Bar", "")
+        table.add_column(heading, header_style="dim", justify="left" if is_left else "right")
     return table
 
 

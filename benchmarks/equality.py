@@ -20,11 +20,11 @@ from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 VOCABULARIES = "transform_fn/assets"
 
 
-def examples_apart(one: str, other: str) -> int:
+def examples_apart(left: str, right: str) -> int:
     """How many rows one Examples artifact has that the other has not, each row as often as it is there."""
     rows = 0
-    for split in splits(one) | splits(other):
-        first, second = _digests(one, split), _digests(other, split)
+    for split in splits(left) | splits(right):
+        first, second = _digests(left, split), _digests(right, split)
         rows += sum((first - second).values()) + sum((second - first).values())
     return rows
 
@@ -34,30 +34,30 @@ def splits(uri: str) -> set[str]:
     return {folder.name for folder in Path(uri).glob("Split-*")}
 
 
-def statistics_apart(one: str, other: str) -> float:
+def statistics_apart(left: str, right: str) -> float:
     """The largest relative difference of two numbers in the statistics of all splits; infinite if of another shape."""
     return max(
-        _message_apart(*(_statistics(uri, split) for uri in (one, other))) for split in splits(one) | splits(other)
+        _message_apart(*(_statistics(uri, split) for uri in (left, right))) for split in splits(left) | splits(right)
     )
 
 
-def vocabularies_apart(one: str, other: str) -> list[str]:
+def vocabularies_apart(left: str, right: str) -> list[str]:
     """The names of the vocabularies that two transform graphs do not have byte for byte in common."""
-    first, second = (_contents(Path(uri, VOCABULARIES)) for uri in (one, other))
+    first, second = (_contents(Path(uri, VOCABULARIES)) for uri in (left, right))
     return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
 
 
-def transformed_apart(one: str, other: str) -> float:
+def transformed_apart(left: str, right: str) -> float:
     """The largest difference of two transformed values, relative where they are above 1; of rows file by file.
 
     Infinite where files, rows or features are not the same, or values that are text.
     """
-    return max((_files_apart(one, other, split) for split in splits(one) | splits(other)), default=0.0)
+    return max((_files_apart(left, right, split) for split in splits(left) | splits(right)), default=0.0)
 
 
-def metrics_apart(one: str, other: str) -> float:
+def metrics_apart(left: str, right: str) -> float:
     """The largest relative difference of two metrics of the same model and slice."""
-    first, second = (_metrics(uri) for uri in (one, other))
+    first, second = (_metrics(uri) for uri in (left, right))
     if first.keys() != second.keys():
         return math.inf
     return max(_numbers_apart(first[key], second[key]) for key in first)
@@ -83,30 +83,30 @@ def _statistics(uri: str, split: str) -> Message:
     return statistics
 
 
-def _message_apart(one: Message, other: Message) -> float:
-    first, second = ({field.name: value for field, value in message.ListFields()} for message in (one, other))
+def _message_apart(left: Message, right: Message) -> float:
+    first, second = ({field.name: value for field, value in message.ListFields()} for message in (left, right))
     # A number that is 0 is as one that is not there.
-    empty = {name: getattr(type(one)(), name) for name in first.keys() ^ second.keys()}
+    empty = {name: getattr(type(left)(), name) for name in first.keys() ^ second.keys()}
     first, second = empty | first, empty | second
     return max((_values_apart(first[name], second[name]) for name in first), default=0.0)
 
 
-def _values_apart(one: Any, other: Any) -> float:
-    if isinstance(one, Message):
-        return _message_apart(one, other)
-    if isinstance(one, str | bytes | bool):
-        return 0.0 if one == other else math.inf
-    if isinstance(one, int | float):
-        return _numbers_apart(one, other)
-    if len(one) != len(other):
+def _values_apart(left: Any, right: Any) -> float:
+    if isinstance(left, Message):
+        return _message_apart(left, right)
+    if isinstance(left, str | bytes | bool):
+        return 0.0 if left == right else math.inf
+    if isinstance(left, int | float):
+        return _numbers_apart(left, right)
+    if len(left) != len(right):
         return math.inf
-    return max((_values_apart(*pair) for pair in zip(one, other, strict=True)), default=0.0)
+    return max((_values_apart(*pair) for pair in zip(left, right, strict=True)), default=0.0)
 
 
-def _numbers_apart(one: float, other: float) -> float:
-    if one == other or (math.isnan(one) and math.isnan(other)):
+def _numbers_apart(left: float, right: float) -> float:
+    if left == right or (math.isnan(left) and math.isnan(right)):
         return 0.0
-    return abs(one - other) / max(1.0, abs(one), abs(other))
+    return abs(left - right) / max(1.0, abs(left), abs(right))
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -116,10 +116,10 @@ def _contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def _files_apart(one: str, other: str, split: str) -> float:
+def _files_apart(left: str, right: str, split: str) -> float:
     decoder = ExamplesToRecordBatchDecoder()
     apart = 0.0
-    first, second = _batches(one, split), _batches(other, split)
+    first, second = _batches(left, split), _batches(right, split)
     for batch in first:
         matching = next(second, None)
         if matching is None or len(matching) != len(batch):
@@ -128,12 +128,12 @@ def _files_apart(one: str, other: str, split: str) -> float:
     return math.inf if next(second, None) is not None else apart
 
 
-def _rows_apart(one: Any, other: Any) -> float:
-    if set(one.schema.names) != set(other.schema.names):
+def _rows_apart(left: Any, right: Any) -> float:
+    if set(left.schema.names) != set(right.schema.names):
         return math.inf
     apart = 0.0
-    for name in one.schema.names:
-        first, second = one.column(one.schema.names.index(name)), other.column(other.schema.names.index(name))
+    for name in left.schema.names:
+        first, second = left.column(left.schema.names.index(name)), right.column(right.schema.names.index(name))
         if first.type != second.type or not first.offsets.equals(second.offsets):
             return math.inf
         values = [column.flatten().to_numpy(zero_copy_only=False) for column in (first, second)]
@@ -141,10 +141,10 @@ def _rows_apart(one: Any, other: Any) -> float:
     return apart
 
 
-def _arrays_apart(one: Any, other: Any) -> float:
-    if one.dtype == object:
-        return 0.0 if (one == other).all() else math.inf
-    first, second = one.astype(np.float64), other.astype(np.float64)
+def _arrays_apart(left: Any, right: Any) -> float:
+    if left.dtype == object:
+        return 0.0 if (left == right).all() else math.inf
+    first, second = left.astype(np.float64), right.astype(np.float64)
     apart = np.abs(first - second) / np.maximum(1.0, np.abs(first))
     apart[np.isnan(first) & np.isnan(second)] = 0.0
     return float(np.nan_to_num(apart, nan=math.inf).max(initial=0.0))

@@ -65,22 +65,26 @@ def measure_equality(bench: FlinkBench) -> list[Figure]:
     folder = on_flink.parent
     with cluster():
         bench.run("on-flink", on_flink, data)
-    made, seconds = _outputs(folder), _seconds(folder)
+    on_flink_outputs, seconds = _outputs(folder), _seconds(folder)
     # The very model that was evaluated there; then the data work again from the start.
     bench.run("evaluator-in-memory", in_memory, data, "--force", "--from", "Evaluator", "--to", "Evaluator")
     evaluation, of_memory = _output(folder, "Evaluator", "evaluation"), _seconds(folder)
     bench.run("in-memory", in_memory, data, "--force", "--to", "Transform")
-    again, of_memory = _outputs(folder), of_memory | _seconds(folder)
+    in_memory_outputs, of_memory = _outputs(folder), of_memory | _seconds(folder)
     apart = {
-        "statistics": equality.statistics_apart(made["statistics"], again["statistics"]),
-        "transformed values": equality.transformed_apart(made["transformed_examples"], again["transformed_examples"]),
-        "metrics": equality.metrics_apart(made["evaluation"], evaluation),
+        "statistics": equality.statistics_apart(on_flink_outputs["statistics"], in_memory_outputs["statistics"]),
+        "transformed values": equality.transformed_apart(
+            on_flink_outputs["transformed_examples"], in_memory_outputs["transformed_examples"]
+        ),
+        "metrics": equality.metrics_apart(on_flink_outputs["evaluation"], evaluation),
     }
-    vocabularies = equality.vocabularies_apart(made["transform_graph"], again["transform_graph"])
+    vocabularies = equality.vocabularies_apart(
+        on_flink_outputs["transform_graph"], in_memory_outputs["transform_graph"]
+    )
     return [
         Figure(
             "examples that one has and the other not",
-            equality.examples_apart(made["examples"], again["examples"]),
+            equality.examples_apart(on_flink_outputs["examples"], in_memory_outputs["examples"]),
             0,
             0,
         ),
@@ -112,13 +116,13 @@ def measure_memory(bench: FlinkBench) -> list[Figure]:
 @contextmanager
 def cluster() -> Iterator[None]:
     """What `make flink` starts; ended afterwards unless it ran before."""
-    here = Cluster()
-    started = here.start()
+    flink_cluster = Cluster()
+    started = flink_cluster.start()
     try:
         yield
     finally:
         if started:
-            here.stop()
+            flink_cluster.stop()
 
 
 @contextmanager
@@ -156,9 +160,9 @@ def _output(folder: Path, node: str, key: str) -> str:
 
 def _outputs(folder: Path) -> dict[str, str]:
     nodes = millrace.latest_nodes(folder)
-    made = {"examples": "ExampleGen", "statistics": "StatisticsGen", "transform_graph": "Transform"}
-    made |= {"transformed_examples": "Transform", "evaluation": "Evaluator"}
-    return {key: _output(folder, node, key) for key, node in made.items() if node in nodes}
+    nodes_by_key = {"examples": "ExampleGen", "statistics": "StatisticsGen", "transform_graph": "Transform"}
+    nodes_by_key |= {"transformed_examples": "Transform", "evaluation": "Evaluator"}
+    return {key: _output(folder, node, key) for key, node in nodes_by_key.items() if node in nodes}
 
 
 def _seconds(folder: Path) -> dict[str, float]:

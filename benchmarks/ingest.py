@@ -45,12 +45,12 @@ def main() -> None:
         sys.exit("A bar is missed.")
 
 
-def _in_child(folder: Path, which: str, data: str, digest: bool) -> dict[str, Any]:
-    given = {"which": which, "data": str(folder / data), "output": str(folder / f"{which}-{data}"), "digest": digest}
-    return dict(children.call_in_child("benchmarks.ingest:measure", given, folder / "children"))
+def _in_child(folder: Path, side: str, data: str, digest: bool) -> dict[str, Any]:
+    arguments = {"side": side, "data": str(folder / data), "output": str(folder / f"{side}-{data}"), "digest": digest}
+    return dict(children.call_in_child("benchmarks.ingest:measure", arguments, folder / "children"))
 
 
-def measure(which: str, data: str, output: str, digest: bool) -> dict[str, Any]:
+def measure(side: str, data: str, output: str, digest: bool) -> dict[str, Any]:
     """Runs an executor in this process.
 
     Args:
@@ -62,7 +62,7 @@ def measure(which: str, data: str, output: str, digest: bool) -> dict[str, Any]:
     Returns:
         `seconds`, `peak_mib`, `rows`, and `digests` by split.
     """
-    examples, run = (_stock if which == "stock" else _ours)(Path(data), Path(output))
+    examples, run = (_stock if side == "stock" else _ours)(Path(data), Path(output))
     start = time.perf_counter()
     run()
     seconds = time.perf_counter() - start

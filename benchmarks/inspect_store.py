@@ -77,12 +77,14 @@ class _Writer:
         run_ids = self._contexts("pipeline_run", [f"{self._pipeline}-{index:05}" for index in range(runs)])
         self._store.put_parent_contexts([mlmd_pb2.ParentContext(child_id=run, parent_id=parent) for run in run_ids])
         executions = self._store.put_executions([self._execution(i, node) for i in range(runs) for node in CHAIN])
-        made = iter(self._store.put_artifacts([self._artifact(i, n, o) for i in range(runs) for n, o in self._new(i)]))
+        artifacts = iter(
+            self._store.put_artifacts([self._artifact(i, n, o) for i in range(runs) for n, o in self._new(i)])
+        )
         associations, attributions, events = [], [], []
         latest: dict[str, int] = {}
         ids = iter(executions)
         for index, run in enumerate(run_ids):
-            fresh = {output: next(made) for _node, (output, _type) in self._new(index)}
+            fresh = {output: next(artifacts) for _node, (output, _type) in self._new(index)}
             latest |= fresh
             for node, (inputs, outputs) in CHAIN.items():
                 execution = next(ids)
@@ -214,8 +216,8 @@ def _requests(environment: Path, address: str) -> tuple[float, float]:
 
 def _milliseconds(address: str) -> float:
     began = time.perf_counter()
-    with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310 - loopback
-        answer.read()
+    with urllib.request.urlopen(address, timeout=60) as response:  # noqa: S310 - loopback
+        response.read()
     return 1000 * (time.perf_counter() - began)
 
 

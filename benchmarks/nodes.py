@@ -36,7 +36,7 @@ def _measure(folder: Path, last_node: str, console: Console) -> bool:
     """Prints the table; whether some node is over the bar."""
     environments = {kind: millrace.write_environment(folder / kind) for kind in ("local", RUN)}
     console.print("The local run", style="dim")
-    whole = millrace.run("local", environments["local"], folder, last_node=last_node)
+    local_run = millrace.run("local", environments["local"], folder, last_node=last_node)
     local = millrace.latest_nodes(folder / "local")
     table = command.new_table("Node", "Local run", "Own process", "More")
     total, most = 0.0, 0.0
@@ -48,14 +48,14 @@ def _measure(folder: Path, last_node: str, console: Console) -> bool:
         total, most = total + alone, max(most, more)
         table.add_row(node, f"{local[node].seconds:.1f} s", f"{alone:.1f} s", f"{more:.1f} s")
     console.print(table)
-    console.print(f"All, one after the other: {total:.1f} s; the local run {whole.seconds:.1f} s", highlight=False)
+    console.print(f"All, one after the other: {total:.1f} s; the local run {local_run.seconds:.1f} s", highlight=False)
     console.print(f"At most {most:.1f} s more; bar {BAR_SECONDS:.0f} s", highlight=False)
     return most > BAR_SECONDS
 
 
 def _run_node(node: str, environment: Path, folder: Path) -> float:
-    words = [*millrace.CLI, "node", "run", millrace.RECIPE, node, "--run", RUN, "--env", str(environment)]
-    return children.run_child(node, words, folder).seconds
+    arguments = [*millrace.CLI, "node", "run", millrace.RECIPE, node, "--run", RUN, "--env", str(environment)]
+    return children.run_child(node, arguments, folder).seconds
 
 
 if __name__ == "__main__":

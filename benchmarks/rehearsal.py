@@ -45,8 +45,8 @@ def _measure(folder: Path, console: Console) -> bool:
     alone = millrace.run("local", local, folder)
     with _on_server(folder) as environment:
         console.print("The rehearsal", style="dim")
-        words = [*millrace.CLI, "kubeflow", "rehearse", millrace.RECIPE, "--on", str(environment), "--run", RUN]
-        rehearsed = children.run_child("rehearsal", words, folder)
+        arguments = [*millrace.CLI, "kubeflow", "rehearse", millrace.RECIPE, "--on", str(environment), "--run", RUN]
+        rehearsed = children.run_child("rehearsal", arguments, folder)
         _show_nodes(console, millrace.latest_nodes(folder / "local"), _rehearsed(environment))
     ratio = rehearsed.seconds / alone.seconds
     console.print(f"The local run {alone.seconds:.1f} s, the rehearsal {rehearsed.seconds:.1f} s", highlight=False)

@@ -122,8 +122,8 @@ def _medians(rounds: Sequence[Round]) -> dict[str, Any]:
 
 def _show(console: Console, figures: Sequence[Figure], result: dict[str, Any]) -> None:
     times = command.new_table("", "Wall", "Processor", title="Seconds, whole process")
-    for label, shown in LABELS.items():
-        times.add_row(shown, f"{result['seconds'][label]:.1f}", f"{result['cpu_seconds'][label]:.1f}")
+    for label, text in LABELS.items():
+        times.add_row(text, f"{result['seconds'][label]:.1f}", f"{result['cpu_seconds'][label]:.1f}")
     parts = command.new_table("", "Wall", title="Ours, fresh, by part")
     for part, seconds in result["spent"].items():
         parts.add_row(part, f"{seconds:.1f}")
@@ -135,11 +135,11 @@ def _show(console: Console, figures: Sequence[Figure], result: dict[str, Any]) -
 
 
 def _about_auc(scores: dict[str, Any]) -> str:
-    other = scores["auc_by_stock_label"]
+    by_stock_label = scores["auc_by_stock_label"]
     return (
         f"AUC: both models on the {scores['rows']:,} rows that both kept for evaluation, against our label. "
         f"Stock's own label differs in {scores['labels_that_differ']} rows (no fare, or a tip of just 20 %); against "
-        f"it stock has {other['stock']:.4f} and ours {other['ours']:.4f}."
+        f"it stock has {by_stock_label['stock']:.4f} and ours {by_stock_label['ours']:.4f}."
     )
 
 
@@ -191,13 +191,13 @@ def _plain(folder: Path, logs: Path) -> dict[str, children.Timed]:
     return {"plain": children.run_child("plain", ["-m", "benchmarks.plain_taxi", str(folder)], logs)}
 
 
-def _spent(whole: children.Timed, nodes: dict[str, NodeRun]) -> dict[str, float]:
+def _spent(timed: children.Timed, nodes: dict[str, NodeRun]) -> dict[str, float]:
     """Where a run's seconds went: each node, what came before the first, what was between nodes, what came after."""
     runs = list(nodes.values())
     first, last = min(run.started for run in runs) / 1000, max(run.updated for run in runs) / 1000
-    spent = {"start-up": first - whole.began} | {run.node: run.seconds for run in runs}
+    spent = {"start-up": first - timed.began} | {run.node: run.seconds for run in runs}
     spent["between nodes"] = last - first - sum(run.seconds for run in runs)
-    spent["end"] = whole.began + whole.seconds - last
+    spent["end"] = timed.began + timed.seconds - last
     return spent
 
 

@@ -119,8 +119,10 @@ def _command_line(pid: int) -> str:
             return listed.read_bytes().decode("utf-8", "replace")
         except (FileNotFoundError, ProcessLookupError):
             return ""
-    shown = subprocess.run(["ps", "-ww", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=False)
-    return shown.stdout
+    result = subprocess.run(
+        ["ps", "-ww", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=False
+    )
+    return result.stdout
 
 
 POLL_SECONDS = 0.25
@@ -239,8 +241,8 @@ _SEE = "The whole logs are in .flink/run/; `make flink` tries again."
 def registered_task_managers(rest_port: int) -> int:
     """How many TaskManagers the JobManager on this machine has; 0 while it does not answer."""
     try:
-        with urllib.request.urlopen(f"http://{HOST}:{rest_port}/overview", timeout=5) as answer:
-            return int(json.load(answer)["taskmanagers"])
+        with urllib.request.urlopen(f"http://{HOST}:{rest_port}/overview", timeout=5) as response:
+            return int(json.load(response)["taskmanagers"])
     except (urllib.error.URLError, ConnectionError, TimeoutError, ValueError, KeyError):
         # It opens its port before it can answer.
         return 0

@@ -29,8 +29,8 @@ def find_java() -> str:
         MillraceError: There is none, or Flink does not run on it.
     """
     path = shutil.which("java")
-    said = _output([path, "-version"]) if path else ""
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    version_output = _output([path, "-version"]) if path else ""
+    version = re.search(r'version "(?:1\.)?(\d+)', version_output)
     if path is None or version is None:
         raise MillraceError("Flink needs Java 17; there is no java in the PATH that starts.", GET_JAVA)
     if not LEAST_JAVA <= int(version[1]) <= MOST_JAVA:
@@ -61,9 +61,9 @@ def fetch_jars(folder: Path) -> None:
     )
     if ended.returncode:
         errors = [line for line in (ended.stdout + ended.stderr).splitlines() if "ERROR" in line]
-        shown = "\n".join(errors[:3]) or f"exit code {ended.returncode}"
+        message = "\n".join(errors[:3]) or f"exit code {ended.returncode}"
         raise MillraceError(
-            f"Maven could not bring the jars of {POM}:\n{shown}",
+            f"Maven could not bring the jars of {POM}:\n{message}",
             "Check the network, or name a mirror in ~/.m2/settings.xml, and try again.",
         )
     stamp.write_text(digest, encoding="ascii")
@@ -118,8 +118,8 @@ def machine_megabytes() -> int:
     return machine_memory() // MEGABYTE
 
 
-def _between(least: int, wanted: int, most: int) -> int:
-    return max(least, min(wanted, most))
+def _between(least: int, value: int, most: int) -> int:
+    return max(least, min(value, most))
 
 
 HOST = "localhost"
@@ -201,9 +201,9 @@ class Commands:
         heap = FRAMEWORK + self.sizes.task_heap
         direct = FRAMEWORK + OFF_HEAP + self.sizes.network
         limits = [f"-XX:MaxDirectMemorySize={direct}m", f"-XX:MaxMetaspaceSize={METASPACE}m"]
-        given = [f"-D{name}={value}" for name, value in _worker_sizes(self.sizes).items()]
+        properties = [f"-D{name}={value}" for name, value in _worker_sizes(self.sizes).items()]
         options = [f"-Xms{heap}m", f"-Xmx{heap}m", *limits]
-        return self._java(TASK_MANAGER, options, ["--configDir", str(self._configuration), *given])
+        return self._java(TASK_MANAGER, options, ["--configDir", str(self._configuration), *properties])
 
     def _java(self, name: str, options: list[str], arguments: list[str]) -> list[str]:
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
@@ -216,10 +216,10 @@ class Commands:
 
         With each job the job server sends its class path to the cluster, which has all of it: 150 MB.
         """
-        every = sorted(self.jars.glob("*.jar"))
-        staged = [jar for jar in every if jar.name.startswith(STAGED)]
-        others = [jar for jar in every if jar not in staged]
-        return [f"-Xbootclasspath/a:{os.pathsep.join(map(str, others))}", "-cp", os.pathsep.join(map(str, staged))]
+        jars = sorted(self.jars.glob("*.jar"))
+        staged = [jar for jar in jars if jar.name.startswith(STAGED)]
+        unstaged = [jar for jar in jars if jar not in staged]
+        return [f"-Xbootclasspath/a:{os.pathsep.join(map(str, unstaged))}", "-cp", os.pathsep.join(map(str, staged))]
 
     def write_configuration(self) -> None:
         """Writes what all of them read."""

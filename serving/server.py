@@ -59,13 +59,13 @@ class Server:
         self._stop = threading.Event()
         credentials = security.grpc_credentials(settings.ssl_config_file) if settings.ssl_config_file else None
         self._rest_context = security.rest_context(settings)
-        others = [health.health(self.ready)] if settings.enable_grpc_healthcheck_service else []
+        health_services = [health.health(self.ready)] if settings.enable_grpc_healthcheck_service else []
         if settings.enable_grpc_reflection:
-            others.append(health.reflection())
+            health_services.append(health.reflection())
         self._rest: RestServer | None = None
         self._plane = DataPlane(self.manager, self.metrics)
         methods = Methods(self._plane, settings.max_request_bytes)
-        self._grpc = GrpcServer(settings, methods, self.metrics, self.token, others, credentials)
+        self._grpc = GrpcServer(settings, methods, self.metrics, self.token, health_services, credentials)
 
     def ready(self) -> bool:
         """Whether requests are answered: every model is available, and the server is not being stopped."""

@@ -127,10 +127,10 @@ class ServingBench(Bench):
         """Calls `module:function` of this package in a process of its own."""
         return self.call(f"benchmarks.serving.{function}", arguments)
 
-    def rest(self, port: int, clients: int = CLIENTS, path: str = PREDICT, **others: Any) -> dict[str, Any]:
+    def rest(self, port: int, clients: int = CLIENTS, path: str = PREDICT, **overrides: Any) -> dict[str, Any]:
         """Asks for the prediction of one row over REST; see `load.rest`."""
-        given = {"seconds": SECONDS} | others
-        return dict(self.ask("load:rest", port=port, path=path, body=BODY, clients=clients, **given))
+        arguments = {"seconds": SECONDS} | overrides
+        return dict(self.ask("load:rest", port=port, path=path, body=BODY, clients=clients, **arguments))
 
     def signatures(self, model: Served) -> float:
         """See `models.signature_rate`."""
@@ -153,5 +153,5 @@ class ServingBench(Bench):
         self.say(f"Writing the {name} model")
         base_path, keras = self.folder / name, self.folder / f"{name}.keras"
         base_path.mkdir()
-        written = self.ask("models:write", path=str(base_path / "1"), widths=widths, keras_path=str(keras))
-        return Served(base_path, written, keras)
+        input_name = self.ask("models:write", path=str(base_path / "1"), widths=widths, keras_path=str(keras))
+        return Served(base_path, input_name, keras)

@@ -41,8 +41,8 @@ def grpc(bench: ServingBench) -> list[Figure]:
     request = str(bench.folder / "request.pb")
     bench.ask("models:write_request", path=request, model="model", name=bench.small.input_name, row=ROW)
     with model_server(bench.small.base_path, bench.log("grpc")) as (_, port):
-        given = {"port": port, "request_path": request, "clients": CLIENTS, "seconds": SECONDS}
-        return _against_signatures(bench, "grpc", lambda: bench.ask("load:grpc_predict", **given), GRPC_LEAST)
+        arguments = {"port": port, "request_path": request, "clients": CLIENTS, "seconds": SECONDS}
+        return _against_signatures(bench, "grpc", lambda: bench.ask("load:grpc_predict", **arguments), GRPC_LEAST)
 
 
 def fastapi(bench: ServingBench) -> list[Figure]:
@@ -91,12 +91,18 @@ def heavy(bench: ServingBench) -> list[Figure]:
 
     def measure() -> dict[str, float]:
         path, name = str(model.base_path / "1"), model.input_name
-        one, several = (
+        one_thread, several = (
             bench.ask("models:session_rate", path=path, name=name, row=ROW, seconds=SECONDS, threads=threads)
             for threads in (1, CLIENTS)
         )
         served = bench.rest(port)["rate"]
-        return {"ratio": served / one, "one": one, "several": several, "call": 1e3 / one, "served": served}
+        return {
+            "ratio": served / one_thread,
+            "one": one_thread,
+            "several": several,
+            "call": 1e3 / one_thread,
+            "served": served,
+        }
 
     with model_server(model.base_path, bench.log("heavy")) as (port, _):
         measured = bench.repeat("heavy", measure)

@@ -22,7 +22,7 @@ from pathlib import Path
 import click
 import psutil  # type: ignore[import-untyped]
 
-from benchmarks.serving.malformed_client import HOST, PATIENCE_SECONDS, Outcome, send
+from benchmarks.serving.malformed_client import HOST, PATIENCE_SECONDS, Tally, send
 from benchmarks.serving.malformed_http import MODEL, PATH
 
 LIMIT_OF_GROWTH = 0.05
@@ -39,16 +39,16 @@ class Report:
     Attributes:
         requests: How many malformed requests were sent.
         seconds: How long that took.
-        outcome: The answers, and the faults among them.
+        tally: The answers, and the faults among them.
         memory: The server's resident bytes: after the warm-up, and after each further part.
-        answers_still: Whether a good request is answered rightly afterwards, over both ports' process.
+        still_answers: Whether a good request is answered rightly afterwards, over both ports' process.
     """
 
     requests: int
     seconds: float
-    outcome: Outcome
+    tally: Tally
     memory: tuple[int, ...]
-    answers_still: bool
+    still_answers: bool
 
     @property
     def growth(self) -> float:
@@ -58,7 +58,7 @@ class Report:
     @property
     def good(self) -> bool:
         """Whether the server stood it."""
-        return self.answers_still and not self.outcome.faults and self.growth <= LIMIT_OF_GROWTH
+        return self.still_answers and not self.tally.faults and self.growth <= LIMIT_OF_GROWTH
 
 
 def run(requests: int, seed: int, connections: int) -> Report:
@@ -69,18 +69,20 @@ def run(requests: int, seed: int, connections: int) -> Report:
         seed: Says which requests.
         connections: Over how many connections at a time, to each port.
     """
-    outcome, started = Outcome(), time.perf_counter()
+    tally, started = Tally(), time.perf_counter()
     with _server() as (process, port, rest_port):
         memory = []
         for part in range(PARTS):
-            asyncio.run(_send_part(port, rest_port, requests // PARTS, f"{seed}/{part}", connections, outcome))
+            asyncio.run(_send_part(port, rest_port, requests // PARTS, f"{seed}/{part}", connections, tally))
             memory.append(process.memory_info().rss if process.is_running() else 0)
-        return Report(requests, time.perf_counter() - started, outcome, tuple(memory), _answers(rest_port))
+        return Report(requests, time.perf_counter() - started, tally, tuple(memory), _answers(rest_port))
 
 
-async def _send_part(port: int, rest_port: int, requests: int, seed: str, connections: int, outcome: Outcome) -> None:
-    each = requests // connections
-    await asyncio.gather(*(send(port, rest_port, each, f"{seed}/{index}", outcome) for index in range(connections)))
+async def _send_part(port: int, rest_port: int, requests: int, seed: str, connections: int, tally: Tally) -> None:
+    per_connection = requests // connections
+    await asyncio.gather(
+        *(send(port, rest_port, per_connection, f"{seed}/{index}", tally) for index in range(connections))
+    )
 
 
 @contextmanager
@@ -105,15 +107,15 @@ def _server() -> Iterator[tuple[psutil.Process, int, int]]:
 
 
 def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        for probe in (one, other):
+    with socket.socket() as first, socket.socket() as second:
+        for probe in (first, second):
             probe.bind((HOST, 0))
-        return int(one.getsockname()[1]), int(other.getsockname()[1])
+        return int(first.getsockname()[1]), int(second.getsockname()[1])
 
 
 def _await_ready(process: subprocess.Popen[bytes], rest_port: int, log: Path) -> None:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end and process.poll() is None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
         try:
             with urllib.request.urlopen(f"http://{HOST}:{rest_port}/readyz"):
                 return
@@ -125,8 +127,8 @@ def _await_ready(process: subprocess.Popen[bytes], rest_port: int, log: Path) ->
 def _answers(rest_port: int) -> bool:
     body = json.dumps({"instances": [1.0, 2.0]}).encode()
     try:
-        with urllib.request.urlopen(f"http://{HOST}:{rest_port}{PATH}:predict", body) as answer:
-            return bool(json.load(answer) == {"predictions": [2.5, 3.0]})
+        with urllib.request.urlopen(f"http://{HOST}:{rest_port}{PATH}:predict", body) as response:
+            return bool(json.load(response) == {"predictions": [2.5, 3.0]})
     except OSError:
         return False
 
@@ -135,13 +137,13 @@ def lines(report: Report) -> Iterator[str]:
     """The report as text."""
     rate = report.requests / report.seconds
     yield f"{report.requests:,} malformed requests in {report.seconds:.0f} s ({rate:.0f} a second)"
-    for answer, count in report.outcome.answers.most_common():
-        yield f"  {answer:<28} {count:>8,}"
+    for status, count in report.tally.statuses.most_common():
+        yield f"  {status:<28} {count:>8,}"
     memory = ", ".join(f"{size / MEBIBYTE:.0f}" for size in report.memory)
     yield f"Memory in MiB, a tenth of the requests apart: {memory}; growth after the first {report.growth:+.1%}"
-    yield f"A good request afterwards: {'answered' if report.answers_still else 'not answered'}"
-    yield f"The server's faults: {len(report.outcome.faults)}"
-    yield from report.outcome.faults[:SHOWN_FAULTS]
+    yield f"A good request afterwards: {'answered' if report.still_answers else 'not answered'}"
+    yield f"The server's faults: {len(report.tally.faults)}"
+    yield from report.tally.faults[:SHOWN_FAULTS]
 
 
 @click.command(help=__doc__)

@@ -33,25 +33,25 @@ TRACES = (b"Traceback (most", b'File "/', b"site-packages")
 
 
 @dataclasses.dataclass
-class Outcome:
+class Tally:
     """What the server answered.
 
     Attributes:
-        answers: How often each status came, such as `REST 400` or `gRPC OK`.
+        statuses: How often each status came, such as `REST 400` or `gRPC OK`.
         faults: What was sent and what came, where that is the server's fault.
     """
 
-    answers: Counter[str] = dataclasses.field(default_factory=Counter)
+    statuses: Counter[str] = dataclasses.field(default_factory=Counter)
     faults: list[str] = dataclasses.field(default_factory=list)
 
-    def note(self, answer: str, sent: bytes, fault: str = "") -> None:
+    def count(self, status: str, sent: bytes, fault: str = "") -> None:
         """Counts an answer; with `fault` says why it should not have come."""
-        self.answers[answer] += 1
+        self.statuses[status] += 1
         if fault:
-            self.faults.append(f"{answer}: {fault}\n    sent {sent[:SHOWN_BYTES]!r}")
+            self.faults.append(f"{status}: {fault}\n    sent {sent[:SHOWN_BYTES]!r}")
 
 
-async def send(port: int, rest_port: int, requests: int, seed: str, outcome: Outcome) -> None:
+async def send(port: int, rest_port: int, requests: int, seed: str, tally: Tally) -> None:
     """Sends requests one after another, half of them to each port.
 
     Args:
@@ -59,7 +59,7 @@ async def send(port: int, rest_port: int, requests: int, seed: str, outcome: Out
         rest_port: REST's port.
         requests: How many.
         seed: Says which; equal seeds give equal requests.
-        outcome: Where the answers are noted.
+        tally: Where the answers are noted.
     """
     random = Random(seed)  # noqa: S311 - nothing secret
     channel = grpc.aio.insecure_channel(f"{HOST}:{port}")
@@ -67,11 +67,11 @@ async def send(port: int, rest_port: int, requests: int, seed: str, outcome: Out
         for _ in range(requests):
             kind = random.random()
             if kind < SHARE_OF_FRAMES:
-                await _send_frames(port, malformed_protos.frames(random), outcome)
+                await _send_frames(port, malformed_protos.frames(random), tally)
             elif kind < 0.5:
-                await _call(channel, *malformed_protos.grpc_request(random), outcome)
+                await _call(channel, *malformed_protos.grpc_request(random), tally)
             else:
-                await connection.send(malformed_http.http_request(random), outcome)
+                await connection.send(malformed_http.http_request(random), tally)
 
 
 class Connection:
@@ -90,23 +90,23 @@ class Connection:
         """Closes the connection if it is open."""
         await self.close()
 
-    async def send(self, request: HttpRequest, outcome: Outcome) -> None:
+    async def send(self, request: HttpRequest, tally: Tally) -> None:
         """Sends a request and reads what comes back."""
         try:
             if self._writer is None or self._reader is None:
                 self._reader, self._writer = await asyncio.open_connection(HOST, self._port)
             self._writer.write(request.data)
             patience = PATIENCE_SECONDS if request.complete else SHORT_SECONDS
-            answer = await asyncio.wait_for(_answer(self._reader, request), patience)
+            response = await asyncio.wait_for(_answer(self._reader, request), patience)
         except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError) as error:
-            answer = b""
+            response = b""
             if request.complete:
-                outcome.note("REST none", request.data, repr(error))
+                tally.count("REST none", request.data, repr(error))
             else:
-                outcome.note("REST none", request.data)
+                tally.count("REST none", request.data)
         else:
-            _judge(request, answer, outcome)
-        if not request.complete or not answer or b"\r\nConnection: close" in answer:
+            _judge(request, response, tally)
+        if not request.complete or not response or b"\r\nConnection: close" in response:
             await self.close()
 
     async def close(self) -> None:
@@ -117,15 +117,15 @@ class Connection:
         self._reader = self._writer = None
 
 
-def _judge(request: HttpRequest, answer: bytes, outcome: Outcome) -> None:
-    matched = STATUS_LINE.match(answer)
+def _judge(request: HttpRequest, response: bytes, tally: Tally) -> None:
+    matched = STATUS_LINE.match(response)
     status = int(matched[1]) if matched else 0
     fault = ""
     if not matched:
-        fault = f"no HTTP answer: {answer[:SHOWN_BYTES]!r}" if answer or request.complete else ""
-    elif (status >= 500 and status not in CLIENTS_FAULTS) or any(trace in answer for trace in TRACES):
-        fault = repr(answer[:SHOWN_BYTES])
-    outcome.note(f"REST {status or 'none'}", request.data, fault)
+        fault = f"no HTTP answer: {response[:SHOWN_BYTES]!r}" if response or request.complete else ""
+    elif (status >= 500 and status not in CLIENTS_FAULTS) or any(trace in response for trace in TRACES):
+        fault = repr(response[:SHOWN_BYTES])
+    tally.count(f"REST {status or 'none'}", request.data, fault)
 
 
 async def _answer(reader: asyncio.StreamReader, request: HttpRequest) -> bytes:
@@ -137,24 +137,24 @@ async def _answer(reader: asyncio.StreamReader, request: HttpRequest) -> bytes:
     return head + body
 
 
-async def _call(channel: grpc.aio.Channel, method: str, data: bytes, outcome: Outcome) -> None:
+async def _call(channel: grpc.aio.Channel, method: str, data: bytes, tally: Tally) -> None:
     try:
         await channel.unary_unary(method)(data, timeout=PATIENCE_SECONDS)
-        outcome.note("gRPC OK", data)
+        tally.count("gRPC OK", data)
     except grpc.aio.AioRpcError as error:
         text = f"{error.code().name} {error.details()}"
-        wrong = error.code() in SERVERS_FAULTS or any(trace in text.encode() for trace in TRACES)
-        outcome.note(f"gRPC {error.code().name}", data, f"{method} {text}" if wrong else "")
+        is_fault = error.code() in SERVERS_FAULTS or any(trace in text.encode() for trace in TRACES)
+        tally.count(f"gRPC {error.code().name}", data, f"{method} {text}" if is_fault else "")
 
 
-async def _send_frames(port: int, data: bytes, outcome: Outcome) -> None:
+async def _send_frames(port: int, data: bytes, tally: Tally) -> None:
     reader, writer = await asyncio.open_connection(HOST, port)
     try:
         writer.write(data)
         await asyncio.wait_for(reader.read(), SHORT_SECONDS)
-        outcome.note("frames closed", data)
+        tally.count("frames closed", data)
     except (OSError, asyncio.TimeoutError):
-        outcome.note("frames waited for", data)
+        tally.count("frames waited for", data)
     finally:
         writer.close()
         await asyncio.gather(writer.wait_closed(), return_exceptions=True)

@@ -55,10 +55,10 @@ def grpc_request(random: Random) -> tuple[str, bytes]:
     for _ in range(random.randint(1, 4)):
         _mutated_message(random, request)
     data = bytes(request.SerializeToString())
-    wrong = random.random()
-    if wrong < 0.3:
+    chance = random.random()
+    if chance < 0.3:
         data = mutated_bytes(random, data)
-    elif wrong < 0.35:
+    elif chance < 0.35:
         data = random.randbytes(random.randrange(200))
     if method.endswith("HandleReloadConfigRequest"):
         data = REFUSED_CONFIG if _unloads(data) else data
@@ -80,7 +80,7 @@ def _unloads(data: bytes) -> bool:
     except DecodeError:
         return False
     return config.WhichOneof("config") == "model_config_list" and all(
-        one.name for one in config.model_config_list.config
+        model.name for model in config.model_config_list.config
     )
 
 
@@ -137,15 +137,15 @@ def _is_map(field: FieldDescriptor) -> bool:
 
 
 def _set(random: Random, message: Message, field: FieldDescriptor) -> None:
-    held = getattr(message, field.name)
+    value = getattr(message, field.name)
     if _is_map(field):
         if field.message_type.fields_by_name["value"].message_type is not None:
-            held[random.choice(NAMES)].SetInParent()
+            value[random.choice(NAMES)].SetInParent()
     elif field.message_type is not None:
-        target = held.add() if field.label == FieldDescriptor.LABEL_REPEATED else held
+        target = value.add() if field.label == FieldDescriptor.LABEL_REPEATED else value
         target.SetInParent()
     elif field.label == FieldDescriptor.LABEL_REPEATED:
-        held.extend([_scalar(random, field)] * random.choice((1, 1, 2, 300)))
+        value.extend([_scalar(random, field)] * random.choice((1, 1, 2, 300)))
     else:
         setattr(message, field.name, _scalar(random, field))
 

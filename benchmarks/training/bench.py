@@ -137,4 +137,4 @@ def seconds(times: list[list[float]]) -> float:
 
 def ratio(above: list[float], below: list[float]) -> float:
     """The median of the ratios taken round by round."""
-    return median(one / other for one, other in zip(above, below, strict=True))
+    return median(numerator / denominator for numerator, denominator in zip(above, below, strict=True))

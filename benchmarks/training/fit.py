@@ -90,17 +90,19 @@ def measure_workers(bench: TrainingBench) -> list[Figure]:
     if len(cores) < 2:
         raise ChildError("workers: this process may use 1 core, expected 2.")
     return [
-        _compare_workers(bench, cores, "the same global batch", one=2 * BATCH, two=2 * BATCH, at_least=WORKERS_LEAST),
-        _compare_workers(bench, cores, "the same batch a worker", one=BATCH, two=2 * BATCH, at_least=None),
+        _compare_workers(
+            bench, cores, "the same global batch", one_batch=2 * BATCH, two_batch=2 * BATCH, at_least=WORKERS_LEAST
+        ),
+        _compare_workers(bench, cores, "the same batch a worker", one_batch=BATCH, two_batch=2 * BATCH, at_least=None),
     ]
 
 
 def _compare_workers(
-    bench: TrainingBench, cores: list[int], name: str, one: int, two: int, at_least: float | None
+    bench: TrainingBench, cores: list[int], name: str, one_batch: int, two_batch: int, at_least: float | None
 ) -> Figure:
     common = {"precision": "float32", "params": {"width": WORKERS_WIDTH}, "epochs": WORKERS_EPOCHS}
-    alone = resnet_settings(**common, batch_size=one, strategy="one_device")
-    both = resnet_settings(**common, batch_size=two, strategy="multi_worker", workers=2, communication="ring")
+    alone = resnet_settings(**common, batch_size=one_batch, strategy="one_device")
+    both = resnet_settings(**common, batch_size=two_batch, strategy="multi_worker", workers=2, communication="ring")
     rounds = bench.alternately(
         {
             "one": lambda: _epoch(bench, f"workers: one, {name}", alone, cores[:1]),
@@ -126,7 +128,7 @@ def measure_recompute(bench: TrainingBench) -> list[Figure]:
     rounds = bench.alternately(
         {"kept": lambda: _train_recomputed(bench, []), "recomputed": lambda: _train_recomputed(bench, ["block_*"])}
     )
-    kept, recomputed = rounds["kept"], rounds["recomputed"]
+    stored, recomputed = rounds["kept"], rounds["recomputed"]
     peaks = {name: [float(result["peak_bytes"]) for result in results] for name, results in rounds.items()}
     times = {name: [seconds(result["epochs"]) for result in results] for name, results in rounds.items()}
     name = f"recompute, ResNet-{RECOMPUTE_DEPTH}, width {RECOMPUTE_WIDTH}, batch {RECOMPUTE_BATCH}"
@@ -134,11 +136,11 @@ def measure_recompute(bench: TrainingBench) -> list[Figure]:
         Figure(f"{name}: peak memory / without", ratio(peaks["recomputed"], peaks["kept"]), at_most=MOST_MEMORY),
         Figure(
             f"{name}: greatest difference of a weight",
-            max(_difference(one, other) for one, other in zip(kept, recomputed, strict=True)),
+            max(_difference(one, other) for one, other in zip(stored, recomputed, strict=True)),
             at_most=MOST_DIFFERENCE,
             digits=8,
         ),
-        Figure(f"{name}: peak memory before the fit", kept[0]["peak_bytes_before"] / 2**20, unit=" MiB", digits=0),
+        Figure(f"{name}: peak memory before the fit", stored[0]["peak_bytes_before"] / 2**20, unit=" MiB", digits=0),
         Figure(f"{name}: peak memory without", peaks["kept"][0] / 2**20, unit=" MiB", digits=0),
         Figure(f"{name}: peak memory with", peaks["recomputed"][0] / 2**20, unit=" MiB", digits=0),
         Figure(f"{name}: time / without", ratio(times["recomputed"], times["kept"])),
@@ -158,5 +160,5 @@ def _train_recomputed(bench: TrainingBench, recompute: list[str]) -> dict[str, A
     return dict(bench.side("our_fit", note, arguments))
 
 
-def _difference(one: dict[str, Any], other: dict[str, Any]) -> float:
-    return float(np.abs(np.load(one["weights"]) - np.load(other["weights"])).max())
+def _difference(left: dict[str, Any], right: dict[str, Any]) -> float:
+    return float(np.abs(np.load(left["weights"]) - np.load(right["weights"])).max())

@@ -51,8 +51,8 @@ def _resnet20(bench: TrainingBench, width: int) -> Figure:
 
 def _speed(bench: TrainingBench, name: str, arguments: dict[str, Any], at_least: float | None) -> Figure:
     def execution(kind: str) -> float:
-        given = arguments | {"settings": arguments["settings"] | {"precision": kind}}
-        return seconds(bench.side("our_fit", f"precision: {kind}, {name}", given)["executions"])
+        changed = arguments | {"settings": arguments["settings"] | {"precision": kind}}
+        return seconds(bench.side("our_fit", f"precision: {kind}, {name}", changed)["executions"])
 
     rounds = bench.alternately({kind: functools.partial(execution, kind) for kind in POLICIES})
     faster = ratio(rounds["float32"], rounds["mixed_bfloat16"])
@@ -64,14 +64,17 @@ def _accuracy(bench: TrainingBench) -> list[Figure]:
 
     One eval split of 600 rows cannot show 0.3 points, which would be 2 rows: all rows of all seeds together can.
     """
-    right = {kind: np.array(_folds(bench, kind)) for kind in POLICIES}
-    differs = right["float32"] != right["mixed_bfloat16"]
-    points = 100 * (right["mixed_bfloat16"].mean() - right["float32"].mean())
+    is_correct = {kind: np.array(_folds(bench, kind)) for kind in POLICIES}
+    differs = is_correct["float32"] != is_correct["mixed_bfloat16"]
+    points = 100 * (is_correct["mixed_bfloat16"].mean() - is_correct["float32"].mean())
     error = 100 * math.sqrt(differs.sum()) / differs.size
     return [
         Figure("precision: accuracy on digits, apart", abs(points), at_most=POLICY_MOST_POINTS, unit=" points"),
         Figure("precision: its standard error", error, unit=" points"),
-        *(Figure(f"precision: accuracy on digits, {kind}", 100 * right[kind].mean(), unit=" %") for kind in POLICIES),
+        *(
+            Figure(f"precision: accuracy on digits, {kind}", 100 * is_correct[kind].mean(), unit=" %")
+            for kind in POLICIES
+        ),
     ]
 
 
@@ -105,8 +108,8 @@ def measure_tflite(bench: TrainingBench) -> list[Figure]:
 
 
 def _report(folder: Path) -> dict[str, Any]:
-    made = Path(millrace.output(folder, TFLITE_RECIPE, "TFLite", "tflite_model").uri, "report.json")
-    report: dict[str, Any] = json.loads(made.read_text(encoding="utf-8"))
+    path = Path(millrace.output(folder, TFLITE_RECIPE, "TFLite", "tflite_model").uri, "report.json")
+    report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return report
 
 

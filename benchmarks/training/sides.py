@@ -178,15 +178,15 @@ def cross_validate(
         seeds: How many; each also deals the rows into folds anew.
         folds: A model learns from all folds but one.
     """
-    right: list[bool] = []
+    is_correct: list[bool] = []
     for seed in range(1, seeds + 1):
         job = new_job(module, data, {**settings, "seed": seed})
         with devices.precision_policy(job.settings.precision):
             training = Training.open(job)
             # The folds are dealt in the same order for every precision: the seed's.
             for fold in _folds(training.data, seed, folds):
-                right += map(bool, _are_right(dataclasses.replace(training, data=fold)))
-    return right
+                is_correct += map(bool, _are_right(dataclasses.replace(training, data=fold)))
+    return is_correct
 
 
 def _are_right(training: Training) -> Any:
@@ -203,8 +203,8 @@ def _folds(data: train.Data, seed: int, folds: int) -> Iterator[train.Data]:
     columns = {name: tf.concat([learned[name], evaluated[name]], axis=0) for name in learned}
     parts = np.array_split(np.random.default_rng(seed).permutation(data.train.rows + data.eval.rows), folds)
     for number, part in enumerate(parts):
-        rest = np.concatenate([*parts[:number], *parts[number + 1 :]])
-        yield train.Data(_take(data.train, columns, rest), _take(data.eval, columns, part))
+        learned_rows = np.concatenate([*parts[:number], *parts[number + 1 :]])
+        yield train.Data(_take(data.train, columns, learned_rows), _take(data.eval, columns, part))
 
 
 def _take(split: Split, columns: Rows, rows: Any) -> Split:

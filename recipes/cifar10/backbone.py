@@ -56,10 +56,10 @@ def backbone_features(pixels: tf.Tensor, params: BackboneParams) -> tf.Tensor:
 
 
 def _builder(name: str) -> Callable[..., tf_keras.Model]:
-    known = [known for known, value in vars(tf_keras.applications).items() if inspect.isfunction(value)]
-    if name not in known:
+    names = [names for names, value in vars(tf_keras.applications).items() if inspect.isfunction(value)]
+    if name not in names:
         raise TrainingError(
-            f"trainer.params.backbone.name is {name!r}, expected one of {', '.join(sorted(known))}.",
+            f"trainer.params.backbone.name is {name!r}, expected one of {', '.join(sorted(names))}.",
             "Name a model of tf_keras.applications.",
         )
     builder: Callable[..., tf_keras.Model] = getattr(tf_keras.applications, name)

@@ -120,8 +120,8 @@ def word_id(words: tf.Tensor) -> tf.Tensor:
 def category(values: RawFeature, lowest: int, highest: int) -> tf.Tensor:
     """Returns `value - lowest + 1`, int64 [batch]; 0 where it is missing or not within `lowest` to `highest`."""
     filled = dense(values, lowest - 1)
-    known = (filled >= lowest) & (filled <= highest)
-    return with_domain(tf.where(known, filled - lowest + 1, 0), highest - lowest + 2)
+    in_range = (filled >= lowest) & (filled <= highest)
+    return with_domain(tf.where(in_range, filled - lowest + 1, 0), highest - lowest + 2)
 
 
 def cross(outer: tf.Tensor, num_outer: int, inner: tf.Tensor, num_inner: int) -> tf.Tensor:
@@ -155,9 +155,9 @@ def is_big_tip(fare: tf.Tensor, tips: tf.Tensor) -> tf.Tensor:
 
     Where fare or tip is unknown, or nothing was paid, the question has no answer and the label is 0.
     """
-    known = tf.math.is_finite(fare) & tf.math.is_finite(tips)
-    fare_cents = _cents(tf.where(known, fare, 0.0))
-    tip_cents = _cents(tf.where(known, tips, 0.0))
+    is_known = tf.math.is_finite(fare) & tf.math.is_finite(tips)
+    fare_cents = _cents(tf.where(is_known, fare, 0.0))
+    tip_cents = _cents(tf.where(is_known, tips, 0.0))
     # In whole cents: 1 trip in 75 tips exactly 20 %, and float32 takes some of those for more.
     big = (fare_cents > 0) & (5 * tip_cents > fare_cents)
     return tf.cast(big, tf.int64)

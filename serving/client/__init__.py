@@ -1,9 +1,9 @@
-"""Asks a model server, this one or TensorFlow Serving, over REST or gRPC; both clients have one interface.
+"""Clients of a model server, ours or TensorFlow Serving, over REST or gRPC; both have the same interface.
 
     with serving.client.RestClient("http://localhost:8501") as client:
         client.predict("taxi", {"fare": [12.5], …}, signature="predict").outputs["probability"]
 
-`GrpcClient` loads TensorFlow with the protocol's messages; `RestClient` does not.
+`GrpcClient` loads TensorFlow along with the protocol's messages; `RestClient` does not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from serving.client.answers import (
+from serving.client.base import Client
+from serving.client.connection import Connection, RetryPolicy
+from serving.client.rest_client import RestClient
+from serving.client.results import (
     Classification,
     ClientError,
     Metadata,
@@ -22,9 +25,6 @@ from serving.client.answers import (
     TensorSpec,
     VersionStatus,
 )
-from serving.client.base import Client
-from serving.client.connection import Connection, RetryPolicy
-from serving.client.rest_client import RestClient
 from serving.errors import Code
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ SCHEMES = ("http", "https", "grpc", "grpcs")
 
 
 def connect(server: str, connection: Connection = DEFAULT_CONNECTION) -> Client:
-    """Makes the client for a server's address; nothing is sent yet.
+    """Creates the client for a server's address; sends nothing yet.
 
     Args:
         server: `http://host:port`, `https://…`, `grpc://…`, or `grpcs://…` for gRPC with TLS.
         connection: Token, certificates, deadline and retries.
 
     Raises:
-        ClientError: INVALID_ARGUMENT, it is none of these.
+        ClientError: INVALID_ARGUMENT, the address has none of these forms.
     """
     parts = urlsplit(server)
     if parts.scheme not in SCHEMES or not parts.netloc:
@@ -75,7 +75,7 @@ def connect(server: str, connection: Connection = DEFAULT_CONNECTION) -> Client:
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the client of gRPC, and TensorFlow with it, where it is first asked for."""
+    """Loads the gRPC client, and TensorFlow with it, on first use."""
     if name == "GrpcClient":
         from serving.client.grpc_client import GrpcClient
 

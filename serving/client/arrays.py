@@ -1,4 +1,4 @@
-"""What a caller gives, as arrays of the types that a signature takes."""
+"""Converts what a caller passes to arrays of the types that a signature takes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from contracts.near_names import did_you_mean
-from serving.client.answers import Array, ClientError, Signature, TensorSpec
+from serving.client.results import Array, ClientError, Signature, TensorSpec
 from serving.errors import Code
 
 Example = Mapping[str, Any]
 
 
 def input_arrays(signature: Signature, inputs: Mapping[str, Any] | Any) -> dict[str, Array]:
-    """Whole tensors by name; for a signature with one input, its tensor alone will do.
+    """Converts whole tensors by name; for a signature with one input, the bare tensor will do.
 
     Raises:
         ClientError: INVALID_ARGUMENT, names or values do not fit the signature.
@@ -27,10 +27,10 @@ def input_arrays(signature: Signature, inputs: Mapping[str, Any] | Any) -> dict[
 
 
 def instance_arrays(signature: Signature, instances: Iterable[Mapping[str, Any] | Any]) -> dict[str, Array]:
-    """Rows, each a mapping of all inputs; for a signature with one input, its values alone will do.
+    """Converts rows, each a mapping of all inputs; for a signature with one input, bare values will do.
 
     Raises:
-        ClientError: INVALID_ARGUMENT, there are none, or names or values do not fit the signature.
+        ClientError: INVALID_ARGUMENT, there are no rows, or names or values do not fit the signature.
     """
     rows = [row if isinstance(row, Mapping) else {_only_input(signature): row} for row in instances]
     if not rows:
@@ -41,7 +41,7 @@ def instance_arrays(signature: Signature, instances: Iterable[Mapping[str, Any] 
 
 
 def example_features(examples: Iterable[Example]) -> list[dict[str, list[Any]]]:
-    """The features of examples, each a list of values of one of Python's types: bytes, str, float, int or bool.
+    """The features of each example, as lists of values of one Python type: bytes, str, float, int or bool.
 
     Raises:
         ClientError: INVALID_ARGUMENT, there are no examples.
@@ -53,10 +53,10 @@ def example_features(examples: Iterable[Example]) -> list[dict[str, list[Any]]]:
 
 
 def to_output(values: Any, spec: TensorSpec | None) -> Array:
-    """An output's values as JSON has them, as an array of the signature's type; strings as `bytes`."""
+    """Converts an output's JSON values to an array of the signature's type; strings to `bytes`."""
     if spec is not None and spec.dtype == "string":
         return _strings(values)
-    # NumPy has no bfloat16: float32 holds each of its numbers.
+    # NumPy has no bfloat16; float32 can hold all of its numbers.
     dtype = {"bfloat16": "float32"}.get(spec.dtype, spec.dtype) if spec else None
     return np.array(values, dtype)
 
@@ -65,34 +65,34 @@ def _array(name: str, values: Any, spec: TensorSpec) -> Array:
     try:
         if spec.dtype == "string":
             return _strings(values)
-        given = np.asarray(values)
-        # What cannot be held is refused, never bent: 2.5 is no integer, and "7" no number.
-        wanted = np.dtype("float32" if spec.dtype == "bfloat16" else spec.dtype)
-        if given.size and not _fits(given, wanted):
-            raise ValueError(f"{given.dtype.name} values do not fit")
-        return given.astype(wanted)
+        array = np.asarray(values)
+        # Values that the type cannot hold are refused, never converted: 2.5 is not an integer, "7" not a number.
+        dtype = np.dtype("float32" if spec.dtype == "bfloat16" else spec.dtype)
+        if array.size and not _fits(array, dtype):
+            raise ValueError(f"{array.dtype.name} values do not fit")
+        return array.astype(dtype)
     except (ValueError, TypeError, OverflowError) as error:
         raise _refusal(f"input {name!r} takes {spec.dtype} of shape {_shape(spec)}: {error}") from error
 
 
-def _fits(given: Array, wanted: np.dtype[Any]) -> bool:
-    if given.dtype.kind in "iu" and wanted.kind in "iu":
-        bounds = np.iinfo(wanted)
-        return int(given.min()) >= bounds.min and int(given.max()) <= bounds.max
-    if wanted.kind in "fc":
-        return given.dtype.kind in "iufc" and (given.dtype.kind != "c" or wanted.kind == "c")
-    return bool(given.dtype.kind == wanted.kind)
+def _fits(array: Array, dtype: np.dtype[Any]) -> bool:
+    if array.dtype.kind in "iu" and dtype.kind in "iu":
+        bounds = np.iinfo(dtype)
+        return int(array.min()) >= bounds.min and int(array.max()) <= bounds.max
+    if dtype.kind in "fc":
+        return array.dtype.kind in "iufc" and (array.dtype.kind != "c" or dtype.kind == "c")
+    return bool(array.dtype.kind == dtype.kind)
 
 
 def _strings(values: Any) -> Array:
-    """Text as UTF-8 in an object array, whose shape is that of the lists."""
-    given = np.asarray(values, object) if not isinstance(values, np.ndarray) else values.astype(object)
-    flat = np.empty(given.size, object)
-    for index, value in enumerate(given.ravel().tolist()):
+    """Encodes text as UTF-8 in an object array with the shape of the lists."""
+    array = np.asarray(values, object) if not isinstance(values, np.ndarray) else values.astype(object)
+    flat = np.empty(array.size, object)
+    for index, value in enumerate(array.ravel().tolist()):
         if not isinstance(value, (str, bytes)):
             raise TypeError(f"received {value!r}, expected text or bytes")
         flat[index] = value.encode() if isinstance(value, str) else value
-    return flat.reshape(given.shape)
+    return flat.reshape(array.shape)
 
 
 def _values(value: Any) -> list[Any]:
@@ -106,13 +106,13 @@ def _only_input(signature: Signature) -> str:
     return next(iter(signature.inputs))
 
 
-def _check_names(signature: Signature, given: Mapping[str, Any], where: str) -> None:
-    known = list(signature.inputs)
-    for name in given:
+def _check_names(signature: Signature, inputs: Mapping[str, Any], where: str) -> None:
+    names = list(signature.inputs)
+    for name in inputs:
         if name not in signature.inputs:
-            hint = did_you_mean(name, known)
+            hint = did_you_mean(name, names)
             raise _refusal(f"{where}signature {signature.name} has no input {name!r}. {hint}")
-    if missing := [name for name in known if name not in given]:
+    if missing := [name for name in names if name not in inputs]:
         raise _refusal(f"{where}lacks the inputs {', '.join(missing)} of signature {signature.name}")
 
 

@@ -1,4 +1,4 @@
-"""The interface that the clients of REST and gRPC share, and what does not depend on the protocol."""
+"""The interface that the REST and gRPC clients share, and the parts that do not depend on the protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from serving.client import arrays
-from serving.client.answers import (
+from serving.client.arrays import Example
+from serving.client.connection import Connection
+from serving.client.results import (
     Array,
     Classification,
     ClientError,
@@ -22,24 +24,22 @@ from serving.client.answers import (
     Signature,
     VersionStatus,
 )
-from serving.client.arrays import Example
-from serving.client.connection import Connection
 from serving.errors import Code
 from serving.protocol import DEFAULT_SIGNATURE
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Model:
-    """Which model a request is about.
+    """The model that a request is for.
 
     Attributes:
         name: Its name.
-        version: Its version; None for the highest one, or for what the label names.
+        version: Its version; None for the highest one, or for the one with the label.
         label: The version's label, or None.
     """
 
@@ -54,32 +54,32 @@ class Model:
 
 @dataclass(frozen=True)
 class Call:
-    """A request on its way.
+    """A request in progress.
 
     Attributes:
         request_id: Its id, the same for each attempt.
-        end: When the caller gives up, on `time.monotonic`'s clock.
+        deadline: When the caller gives up, on `time.monotonic`'s clock.
     """
 
     request_id: str
-    end: float
+    deadline: float
 
     def seconds_left(self) -> float:
         """How long the server may take.
 
         Raises:
-            ClientError: DEADLINE_EXCEEDED, the time is over.
+            ClientError: DEADLINE_EXCEEDED, the deadline has passed.
         """
-        left = self.end - time.monotonic()
-        if left <= 0:
+        remaining = self.deadline - time.monotonic()
+        if remaining <= 0:
             raise ClientError(Code.DEADLINE_EXCEEDED, "no answer within the time given", self.request_id)
-        return left
+        return remaining
 
 
 class Client(abc.ABC):
-    """Asks a model server. Safe to use from several threads; its connections are kept open until `close`.
+    """Sends requests to a model server. Safe to use from several threads; connections stay open until `close`.
 
-    A signature is looked up once for each model, version and label, and again after a request was refused.
+    A signature is looked up once for each model, version and label, and again after a request has been refused.
 
     Args:
         connection: Token, certificates, deadline and retries.
@@ -87,7 +87,7 @@ class Client(abc.ABC):
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._known: dict[Model, Metadata] = {}
+        self._metadata_by_model: dict[Model, Metadata] = {}
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -115,29 +115,29 @@ class Client(abc.ABC):
 
         Args:
             model: The model's name.
-            inputs: Whole tensors by name, as arrays or nested lists; or the one tensor of a signature with one input.
-            instances: Rows instead: mappings of input to value, or values where there is one input.
+            inputs: Whole tensors by name, as arrays or nested lists; or the bare tensor for a signature with one input.
+            instances: Rows instead: mappings of input to value, or bare values if there is one input.
             signature: The signature's name.
-            version: The version to ask; None for the highest one.
-            label: The label of the version to ask, such as `stable`.
-            timeout: Seconds for the whole call; None for the client's own.
+            version: The version to use; None for the highest one.
+            label: The label of the version to use, such as `stable`.
+            timeout: Seconds for the whole call; None for the client's default.
 
         Raises:
-            ClientError: The server refuses or is not reached, or what is given does not fit the signature.
+            ClientError: The server refuses or cannot be reached, or the values do not fit the signature.
         """
         if (inputs is None) == (instances is None):
             raise ClientError(Code.INVALID_ARGUMENT, "expected one of inputs and instances")
-        which = Model(model, version, label)
+        target = Model(model, version, label)
 
         def send(call: Call) -> Prediction:
-            chosen = self._signature(which, signature, call)
-            return Prediction(self._predict(which, chosen, given(chosen), call), call.request_id)
+            chosen = self._signature(target, signature, call)
+            return Prediction(self._predict(target, chosen, to_arrays(chosen), call), call.request_id)
 
-        def given(chosen: Signature) -> dict[str, Array]:
+        def to_arrays(chosen: Signature) -> dict[str, Array]:
             return arrays.input_arrays(chosen, inputs) if rows is None else arrays.instance_arrays(chosen, rows)
 
         rows = None if instances is None else list(instances)
-        return self._call(send, timeout, which)
+        return self._call(send, timeout, target)
 
     def classify(
         self,
@@ -149,23 +149,23 @@ class Client(abc.ABC):
         label: str | None = None,
         timeout: float | None = None,
     ) -> Classification:
-        """Gives each example its classes and scores.
+        """Computes classes and scores for each example.
 
         Args:
             model: The model's name.
-            examples: For each example a mapping of feature to value or list of values. Text and bytes make a
+            examples: For each example a mapping of feature to value or list of values. Text and bytes become a
                 bytes_list, floats a float_list, integers and booleans an int64_list.
             signature: The signature's name; empty for the default one.
-            version: The version to ask; None for the highest one.
-            label: The label of the version to ask.
-            timeout: Seconds for the whole call; None for the client's own.
+            version: The version to use; None for the highest one.
+            label: The label of the version to use.
+            timeout: Seconds for the whole call; None for the client's default.
 
         Raises:
-            ClientError: The server refuses or is not reached.
+            ClientError: The server refuses or cannot be reached.
         """
-        which, rows = Model(model, version, label), arrays.example_features(examples)
+        target, rows = Model(model, version, label), arrays.example_features(examples)
         return self._call(
-            lambda call: Classification(self._classify(which, signature, rows, call), call.request_id), timeout
+            lambda call: Classification(self._classify(target, signature, rows, call), call.request_id), timeout
         )
 
     def regress(
@@ -178,55 +178,55 @@ class Client(abc.ABC):
         label: str | None = None,
         timeout: float | None = None,
     ) -> Regression:
-        """Gives each example its value; arguments and errors are those of `classify`."""
-        which, rows = Model(model, version, label), arrays.example_features(examples)
+        """Computes the value of each example; arguments and errors are those of `classify`."""
+        target, rows = Model(model, version, label), arrays.example_features(examples)
         return self._call(
-            lambda call: Regression(self._regress(which, signature, rows, call), call.request_id), timeout
+            lambda call: Regression(self._regress(target, signature, rows, call), call.request_id), timeout
         )
 
     def status(self, model: str, *, version: int | None = None, timeout: float | None = None) -> list[VersionStatus]:
-        """Says in which state the versions of a model are.
+        """Returns the states of a model's versions.
 
         Raises:
-            ClientError: The server refuses or is not reached.
+            ClientError: The server refuses or cannot be reached.
         """
         return self._call(lambda call: self._status(Model(model, version), call), timeout)
 
     def metadata(
         self, model: str, *, version: int | None = None, label: str | None = None, timeout: float | None = None
     ) -> Metadata:
-        """Says which signatures a model has.
+        """Returns the signatures of a model.
 
         Raises:
-            ClientError: The server refuses or is not reached.
+            ClientError: The server refuses or cannot be reached.
         """
         return self._call(lambda call: self._metadata(Model(model, version, label), call), timeout)
 
-    def _call(self, send: Callable[[Call], Answer], timeout: float | None, model: Model | None = None) -> Answer:
+    def _call(self, send: Callable[[Call], Result], timeout: float | None, model: Model | None = None) -> Result:
         request_id = uuid.uuid4().hex
         seconds = self._connection.timeout if timeout is None else timeout
         try:
             call = Call(request_id, time.monotonic() + seconds)
             return self._connection.retries.call(lambda: send(call), seconds)
         except ClientError:
-            # Another version may have come, with other signatures.
+            # A new version may be served, with other signatures.
             if model is not None:
                 with self._lock:
-                    self._known.pop(model, None)
+                    self._metadata_by_model.pop(model, None)
             raise
 
     def _signature(self, model: Model, name: str, call: Call) -> Signature:
         with self._lock:
-            known = self._known.get(model)
-        if known is None:
-            known = self._metadata(model, call)
+            metadata = self._metadata_by_model.get(model)
+        if metadata is None:
+            metadata = self._metadata(model, call)
             with self._lock:
-                self._known[model] = known
-        if name not in known.signatures:
+                self._metadata_by_model[model] = metadata
+        if name not in metadata.signatures:
             raise ClientError(
-                Code.INVALID_ARGUMENT, f"{model.name} has no signature {name!r}, only {', '.join(known.signatures)}"
+                Code.INVALID_ARGUMENT, f"{model.name} has no signature {name!r}, only {', '.join(metadata.signatures)}"
             )
-        return known.signatures[name]
+        return metadata.signatures[name]
 
     @abc.abstractmethod
     def _predict(

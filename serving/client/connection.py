@@ -1,6 +1,6 @@
-"""Where a server is, how a client proves who it is, and when it asks again; the same for REST and gRPC.
+"""A client's credentials, deadline and retries; the same for REST and gRPC.
 
-Every request of these clients only reads, so sending one twice does no harm.
+All requests of these clients only read, so sending one twice does no harm.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import TypeVar
 
 import tenacity
 
-from serving.client.answers import ClientError
+from serving.client.results import ClientError
 from serving.errors import Code
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how fast.
+    """How often and how fast requests are retried.
 
     Attributes:
-        attempts: How often a request is sent at most; 1 for no retries.
-        first_wait: Upper bound of the wait before the second attempt, in seconds; it doubles with each further one,
-            and the wait is drawn from 0 to that bound, so that clients which failed together do not return together.
-        longest_wait: Where the bound stops growing, in seconds. What a server asks to wait for is not bounded by it.
-        sleep: Waits for that many seconds.
+        attempts: The most times that a request is sent; 1 for no retries.
+        first_wait: Upper bound of the wait before the second attempt, in seconds. It doubles with each further one; the
+            wait is drawn from 0 to that bound, so that clients that failed together do not return together.
+        longest_wait: The largest upper bound, in seconds. It does not limit the wait that a server asks for.
+        sleep: Waits for a number of seconds.
     """
 
     attempts: int = 5
@@ -37,22 +37,22 @@ class RetryPolicy:
     longest_wait: float = 5.0
     sleep: Callable[[float], None] = time.sleep
 
-    def call(self, attempt: Callable[[], Answer], timeout: float) -> Answer:
+    def call(self, attempt: Callable[[], Result], timeout: float) -> Result:
         """Sends a request until it is answered, refused for good, or out of attempts or time.
 
         Args:
-            attempt: Sends it once.
-            timeout: Seconds for all attempts and the waits between them. No wait begins that would outlast them.
+            attempt: Sends the request once.
+            timeout: Seconds for all attempts and the waits between them. A wait that would outlast them does not begin.
 
         Raises:
-            ClientError: Why the last attempt failed.
+            ClientError: The error of the last attempt.
         """
-        drawn = tenacity.wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait)
+        backoff = tenacity.wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait)
 
         def wait(state: tenacity.RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
-            asked = error.retry_after if isinstance(error, ClientError) else None
-            return drawn(state) if asked is None else asked
+            retry_after = error.retry_after if isinstance(error, ClientError) else None
+            return backoff(state) if retry_after is None else retry_after
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, ClientError) and error.retryable),
@@ -69,14 +69,14 @@ DEFAULT_RETRIES = RetryPolicy()
 
 @dataclasses.dataclass(frozen=True)
 class Connection:
-    """What both clients are told besides the address.
+    """The settings of both clients besides the address.
 
     Attributes:
         token: Sent as `Authorization: Bearer …` with every request; None for none.
-        ca: The authority that the server's certificate must come from, PEM; None for those that the machine trusts.
+        ca: The authority that must have signed the server's certificate, PEM; None for those that the machine trusts.
         certificate: The client's own certificate, PEM, for servers that ask for one; with `key`.
         key: Its private key, PEM.
-        timeout: Seconds for a whole call, retries included, unless the call says otherwise.
+        timeout: Seconds for a whole call, including retries, unless the call says otherwise.
         retries: When and how often a request is sent again.
     """
 

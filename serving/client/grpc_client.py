@@ -1,4 +1,4 @@
-"""The client of gRPC, on tensorflow-serving-api's messages, which bring TensorFlow with them."""
+"""The gRPC client, on tensorflow-serving-api's messages, which load TensorFlow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
-from serving.client.answers import (
+from serving.client.base import Call, Client, Model
+from serving.client.connection import Connection
+from serving.client.results import (
     DTYPES,
     Array,
     ClientError,
@@ -29,36 +31,34 @@ from serving.client.answers import (
     TensorSpec,
     VersionStatus,
 )
-from serving.client.base import Call, Client, Model
-from serving.client.connection import Connection
 from serving.errors import Code
 from serving.protocol import AUTHORIZATION_HEADER, BEARER, REQUEST_ID_HEADER, SIGNATURE_FIELD
 
-# How gRPC's own retries let a server ask for a pause.
+# The header by which gRPC's own retries let a server ask for a pause.
 PUSHBACK = "grpc-retry-pushback-ms"
 OPTIONS = [
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
-    # `RetryPolicy` alone decides, and finds a fresh connection rather than the memory of a failed one.
+    # `RetryPolicy` alone decides about retries, and then gets a fresh connection instead of gRPC's backoff.
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 ]
 RETRYABLE = frozenset((Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED))
-# gRPC's words for a connection that was never made.
+# How gRPC's messages for a connection that was never made begin.
 NOT_CONNECTED = ("failed to connect to all addresses", "DNS resolution failed")
 
 
 class GrpcClient(Client):
-    """Asks a model server over gRPC.
+    """Sends requests to a model server over gRPC.
 
     Args:
         address: `host:port`, or `unix:path` for a socket.
-        tls: Whether to speak TLS; None for where `ca` or `certificate` are given.
-        **options: What `Connection` has: `token`, `ca`, `certificate`, `key`, `timeout`, `retries`.
+        tls: Whether to use TLS; None uses it if `ca` or `certificate` is given.
+        **options: The attributes of `Connection`: `token`, `ca`, `certificate`, `key`, `timeout`, `retries`.
 
     Raises:
-        ClientError: INVALID_ARGUMENT, a file of certificates cannot be read.
+        ClientError: INVALID_ARGUMENT, a certificate file cannot be read.
     """
 
     def __init__(self, address: str, *, tls: bool | None = None, **options: Any) -> None:
@@ -89,23 +89,23 @@ class GrpcClient(Client):
     ) -> list[list[tuple[str, float]]]:
         request = ClassificationRequest(model_spec=_spec(model, signature), input=_input(examples))
         result = self._send(self._predictions.Classify, request, call).result
-        return [[(one.label, one.score) for one in row.classes] for row in result.classifications]
+        return [[(entry.label, entry.score) for entry in row.classes] for row in result.classifications]
 
     def _regress(self, model: Model, signature: str, examples: list[dict[str, list[Any]]], call: Call) -> Array:
         request = RegressionRequest(model_spec=_spec(model, signature), input=_input(examples))
         result = self._send(self._predictions.Regress, request, call).result
-        return np.array([one.value for one in result.regressions], np.float32)
+        return np.array([entry.value for entry in result.regressions], np.float32)
 
     def _status(self, model: Model, call: Call) -> list[VersionStatus]:
         response = self._send(self._models.GetModelStatus, GetModelStatusRequest(model_spec=_spec(model)), call)
         return [
             VersionStatus(
-                one.version,
-                ModelVersionStatus.State.Name(one.state),
-                Code.of_number(one.status.error_code),
-                one.status.error_message,
+                status.version,
+                ModelVersionStatus.State.Name(status.state),
+                Code.of_number(status.status.error_code),
+                status.status.error_message,
             )
-            for one in response.model_version_status
+            for status in response.model_version_status
         ]
 
     def _metadata(self, model: Model, call: Call) -> Metadata:
@@ -114,8 +114,8 @@ class GrpcClient(Client):
         definitions = SignatureDefMap()
         response.metadata[SIGNATURE_FIELD].Unpack(definitions)
         signatures = {
-            name: Signature(name, one.method_name, _tensors(one.inputs), _tensors(one.outputs))
-            for name, one in sorted(definitions.signature_def.items())
+            name: Signature(name, definition.method_name, _tensors(definition.inputs), _tensors(definition.outputs))
+            for name, definition in sorted(definitions.signature_def.items())
             if not name.startswith("__saved_model")
         }
         return Metadata(response.model_spec.name, response.model_spec.version.value, signatures)
@@ -141,7 +141,7 @@ class GrpcClient(Client):
             trailing.get(REQUEST_ID_HEADER, call.request_id),
             retry_after=int(pushback) / 1000 if pushback and pushback.isdecimal() else None,
             unreachable=unreachable,
-            # A negative pushback means: never again.
+            # A negative pushback means: do not retry.
             retryable=code in RETRYABLE and not (pushback or "").startswith("-"),
         )
 
@@ -156,12 +156,12 @@ def _spec(model: Model, signature: str = "") -> ModelSpec:
 
 
 def _input(examples: list[dict[str, list[Any]]]) -> Input:
-    given = Input()
+    examples_input = Input()
     for row in examples:
-        example = given.example_list.examples.add()
+        example = examples_input.example_list.examples.add()
         for name, values in row.items():
             _fill(example.features.feature[name], values)
-    return given
+    return examples_input
 
 
 def _fill(feature: tf.train.Feature, values: list[Any]) -> None:
@@ -180,7 +180,7 @@ def _tensors(infos: Mapping[str, Any]) -> dict[str, TensorSpec]:
 def _tensor(info: Any) -> TensorSpec:
     shape = None
     if not info.tensor_shape.unknown_rank:
-        shape = tuple(None if one.size < 0 else one.size for one in info.tensor_shape.dim)
+        shape = tuple(None if dim.size < 0 else dim.size for dim in info.tensor_shape.dim)
     name = DataType.Name(info.dtype)
     return TensorSpec(DTYPES.get(name, name), shape)
 

@@ -1,4 +1,4 @@
-"""The client of REST: TensorFlow Serving's JSON over HTTP/1.1, on urllib3's pool of connections."""
+"""The REST client: TensorFlow Serving's JSON over HTTP/1.1, on urllib3's connection pool."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError, SSLError
 
 from serving.client import arrays
-from serving.client.answers import DTYPES, Array, ClientError, Metadata, Signature, TensorSpec, VersionStatus
 from serving.client.base import Call, Client, Model
 from serving.client.connection import Connection
+from serving.client.results import DTYPES, Array, ClientError, Metadata, Signature, TensorSpec, VersionStatus
 from serving.errors import Code
 from serving.protocol import AUTHORIZATION_HEADER, B64, BEARER, REQUEST_ID_HEADER
 
@@ -40,10 +40,10 @@ def examples_body(signature: str, examples: list[dict[str, list[Any]]]) -> bytes
 
 
 def parse(body: bytes) -> Any:
-    """Reads JSON; bare NaN, Infinity and -Infinity are numbers.
+    """Parses JSON; bare NaN, Infinity and -Infinity are numbers.
 
     Raises:
-        ClientError: INTERNAL, it is not JSON.
+        ClientError: INTERNAL, the body is not JSON.
     """
     try:
         return orjson.loads(body)
@@ -55,7 +55,7 @@ def parse(body: bytes) -> Any:
 
 
 def outputs(document: Any, signature: Signature) -> dict[str, Array]:
-    """The arrays of an answer by columns: one output comes without its name."""
+    """The arrays of a response by columns; a single output comes without its name."""
     values = document["outputs"]
     if len(signature.outputs) == 1:
         values = {next(iter(signature.outputs)): values}
@@ -63,7 +63,7 @@ def outputs(document: Any, signature: Signature) -> dict[str, Array]:
 
 
 def metadata(document: Any) -> Metadata:
-    """The signatures of a metadata answer."""
+    """The signatures in a metadata response."""
     spec = document["model_spec"]
     definitions = document["metadata"]["signature_def"]["signature_def"]
     signatures = {
@@ -77,7 +77,7 @@ def metadata(document: Any) -> Metadata:
 
 
 def statuses(document: Any) -> list[VersionStatus]:
-    """The versions of a status answer."""
+    """The versions in a status response."""
     return [
         VersionStatus(
             int(entry["version"]),
@@ -98,13 +98,13 @@ def _column(name: str, array: Array) -> str:
     if array.dtype.name in HALVES:
         array = array.astype(np.float32)
     if not array.ndim or (kind == "f" and not np.isfinite(array).all()):
-        # orjson takes no scalars of NumPy, and writes null for what is no number.
+        # orjson does not take NumPy's scalars, and writes null for NaN.
         return json.dumps(array.tolist())
     return orjson.dumps(np.ascontiguousarray(array), option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
 def to_json(value: Any) -> Any:
-    """A value as JSON has it: bytes as text where they are UTF-8, else as base64."""
+    """Converts a value to JSON: bytes become text if they are UTF-8, else base64."""
     if isinstance(value, dict):
         return {name: to_json(entry) for name, entry in value.items()}
     if isinstance(value, list):
@@ -118,9 +118,9 @@ def to_json(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Values with base64 as the bytes that it stands for."""
+    """The values with base64 decoded to bytes."""
     if isinstance(value, list):
-        # Numbers, the most of all, are not walked one by one.
+        # Lists of numbers, the most frequent ones, are not walked value by value.
         return [_plain(entry) for entry in value] if value and isinstance(value[0], (list, dict, str)) else value
     return base64.b64decode(value[B64]) if isinstance(value, dict) else value
 
@@ -137,7 +137,7 @@ def _tensor(info: Mapping[str, Any]) -> TensorSpec:
     return TensorSpec(DTYPES.get(info["dtype"], info["dtype"]), shape)
 
 
-# Connections that are kept; more threads than that make further ones for a moment.
+# Connections kept open; more threads than that open temporary ones.
 POOL_SIZE = 16
 RETRY_AFTER = "retry-after"
 LONGEST_TEXT = 1024
@@ -152,7 +152,7 @@ CODES = {
     499: Code.CANCELLED,
     500: Code.INTERNAL,
     501: Code.UNIMPLEMENTED,
-    # What proxies say while no server is behind them.
+    # What proxies answer while there is no server behind them.
     502: Code.UNAVAILABLE,
     503: Code.UNAVAILABLE,
     504: Code.DEADLINE_EXCEEDED,
@@ -161,14 +161,14 @@ RETRYABLE = frozenset((429, 502, 503))
 
 
 class RestClient(Client):
-    """Asks a model server over REST.
+    """Sends requests to a model server over REST.
 
     Args:
-        url: Such as `http://localhost:8501`; `https://` for TLS. Whatever path it has comes before `/v1/models`.
-        **options: What `Connection` has: `token`, `ca`, `certificate`, `key`, `timeout`, `retries`.
+        url: Such as `http://localhost:8501`; `https://` for TLS. Its path, if any, is put before `/v1/models`.
+        **options: The attributes of `Connection`: `token`, `ca`, `certificate`, `key`, `timeout`, `retries`.
 
     Raises:
-        ClientError: INVALID_ARGUMENT, a file of certificates cannot be read.
+        ClientError: INVALID_ARGUMENT, a certificate file cannot be read.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -183,32 +183,32 @@ class RestClient(Client):
 
     def _predict(self, model: Model, signature: Signature, inputs: Mapping[str, Array], call: Call) -> dict[str, Array]:
         body = predict_body(signature.name, inputs)
-        return outputs(self._ask(call, model, ":predict", body), signature)
+        return outputs(self._request(call, model, ":predict", body), signature)
 
     def _classify(
         self, model: Model, signature: str, examples: list[dict[str, list[Any]]], call: Call
     ) -> list[list[tuple[str, float]]]:
-        answer = self._ask(call, model, ":classify", examples_body(signature, examples))
-        return [[(label, score) for label, score in row] for row in answer["results"]]
+        document = self._request(call, model, ":classify", examples_body(signature, examples))
+        return [[(label, score) for label, score in row] for row in document["results"]]
 
     def _regress(self, model: Model, signature: str, examples: list[dict[str, list[Any]]], call: Call) -> Array:
-        answer = self._ask(call, model, ":regress", examples_body(signature, examples))
-        return np.array(answer["results"], np.float32)
+        document = self._request(call, model, ":regress", examples_body(signature, examples))
+        return np.array(document["results"], np.float32)
 
     def _status(self, model: Model, call: Call) -> list[VersionStatus]:
-        return statuses(self._ask(call, model))
+        return statuses(self._request(call, model))
 
     def _metadata(self, model: Model, call: Call) -> Metadata:
-        return metadata(self._ask(call, model, "/metadata"))
+        return metadata(self._request(call, model, "/metadata"))
 
-    def _ask(self, call: Call, model: Model, what: str = "", body: bytes | None = None) -> Any:
+    def _request(self, call: Call, model: Model, suffix: str = "", body: bytes | None = None) -> Any:
         headers = {REQUEST_ID_HEADER: call.request_id, "content-type": "application/json"}
         if self._connection.token is not None:
             headers[AUTHORIZATION_HEADER] = f"{BEARER}{self._connection.token}"
         with _translated(self._url, call):
             response = self._pool.request(
                 "GET" if body is None else "POST",
-                f"{self._url}{path(model)}{what}",
+                f"{self._url}{path(model)}{suffix}",
                 body=body,
                 headers=headers,
                 timeout=urllib3.Timeout(total=call.seconds_left()),
@@ -216,7 +216,7 @@ class RestClient(Client):
                 redirect=False,
                 preload_content=False,
             )
-            data = _read(response, call)
+            data = _read_body(response, call)
         if response.status != 200:
             raise _refusal(response, data, call)
         return parse(data)
@@ -224,19 +224,19 @@ class RestClient(Client):
 
 def path(model: Model) -> str:
     """The path of a model's resources, such as `/v1/models/taxi/versions/3`."""
-    which = ""
+    version_path = ""
     if model.version is not None:
-        which = f"/versions/{model.version}"
+        version_path = f"/versions/{model.version}"
     elif model.label is not None:
-        which = f"/labels/{quote(model.label, safe='')}"
-    return f"/v1/models/{quote(model.name, safe='')}{which}"
+        version_path = f"/labels/{quote(model.label, safe='')}"
+    return f"/v1/models/{quote(model.name, safe='')}{version_path}"
 
 
-def _read(response: urllib3.HTTPResponse, call: Call) -> bytes:
-    """The whole body. A server that sends a byte now and then does not outlast the deadline."""
+def _read_body(response: urllib3.HTTPResponse, call: Call) -> bytes:
+    """Reads the whole body; a server that sends a byte now and then does not outlast the deadline."""
     parts = []
-    # What has come so far, and no waiting for more; urllib3 itself can do that from its version 2 on, which Kubeflow's
-    # SDK excludes.
+    # Returns what has arrived without waiting for more; urllib3 offers that only from version 2 on, which Kubeflow's
+    # SDK # excludes.
     while part := response._fp.read1():
         parts.append(part)
         call.seconds_left()
@@ -246,7 +246,7 @@ def _read(response: urllib3.HTTPResponse, call: Call) -> bytes:
 
 @contextmanager
 def _translated(url: str, call: Call) -> Iterator[None]:
-    """Gives the errors of the network their codes."""
+    """Turns network errors into ClientErrors with a code."""
     try:
         yield
     except NewConnectionError as error:
@@ -286,12 +286,12 @@ def _message(status: int, data: bytes) -> str:
     try:
         return str(parse(data)["error"])
     except (ClientError, KeyError, TypeError):
-        # Not the server's own words: a proxy's page, or nothing.
+        # Not the server's own message: a proxy's page, or nothing.
         return f"HTTP status {status}: {data.decode(errors='replace')[:LONGEST_TEXT].strip()}"
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """What `Retry-After` asks to wait for; urllib3 knows seconds and dates."""
+    """The seconds to wait according to `Retry-After`; urllib3 reads both seconds and dates."""
     if retry_after is None:
         return None
     try:
@@ -303,8 +303,8 @@ def _seconds(retry_after: str | None) -> float | None:
 def _context(connection: Connection) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=connection.ca)
-        # urllib3 compares the names itself where the context does not; below version 2 it names no host to the context
-        # where that is an IP address.
+        # urllib3 compares the names itself if the context does not; below version 2 it gives the context no host name
+        # if # the host is an IP address.
         context.check_hostname = False
         if connection.certificate is not None:
             context.load_cert_chain(connection.certificate, connection.key)

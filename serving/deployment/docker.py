@@ -29,7 +29,7 @@ URI_POLL_SECONDS = 30
 
 def flags(deployment: Deployment, base_path: str) -> list[str]:
     """The server's command line, without the program."""
-    given = {
+    values = {
         "port": str(GRPC_PORT),
         "rest_api_port": str(REST_PORT),
         "model_config_file": f"{FOLDER}/{MODELS}",
@@ -38,10 +38,10 @@ def flags(deployment: Deployment, base_path: str) -> list[str]:
         "tensorflow_session_parallelism": str(deployment.threads),
     }
     if "://" in base_path:
-        given["file_system_poll_wait_seconds"] = str(URI_POLL_SECONDS)
+        values["file_system_poll_wait_seconds"] = str(URI_POLL_SECONDS)
     if deployment.settings.batching is not None:
-        given |= {"enable_batching": "true", "batching_parameters_file": f"{FOLDER}/{BATCHING}"}
-    return [f"--{name}={value}" for name, value in given.items()]
+        values |= {"enable_batching": "true", "batching_parameters_file": f"{FOLDER}/{BATCHING}"}
+    return [f"--{name}={value}" for name, value in values.items()]
 
 
 def config_files(deployment: Deployment, base_path: str) -> dict[str, str]:
@@ -158,7 +158,7 @@ def compose(deployment: Deployment) -> dict[str, Any]:
         "restart": "unless-stopped",
         "healthcheck": {
             # Compose takes a single dollar sign for a variable of its own.
-            "test": ["CMD", *(word.replace("$", "$$") for word in health_check(deployment))],
+            "test": ["CMD", *(part.replace("$", "$$") for part in health_check(deployment))],
             "interval": f"{CHECK_SECONDS}s",
             "timeout": f"{CHECK_TIMEOUT_SECONDS}s",
             "start_period": f"{deployment.settings.startup_seconds}s",

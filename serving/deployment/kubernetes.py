@@ -45,8 +45,8 @@ def container_security() -> dict[str, Any]:
 def container_resources(deployment: Deployment) -> dict[str, Any]:
     """As much promised as allowed: latency does not depend on neighbours, nor is the server killed for their memory."""
     resources = deployment.settings.resources
-    whole = float(resources.cpu).is_integer()
-    cpu = str(int(resources.cpu)) if whole else f"{round(resources.cpu * 1000)}m"
+    is_whole = float(resources.cpu).is_integer()
+    cpu = str(int(resources.cpu)) if is_whole else f"{round(resources.cpu * 1000)}m"
     amounts = {"cpu": cpu, "memory": resources.memory}
     return {"requests": dict(amounts), "limits": dict(amounts)}
 

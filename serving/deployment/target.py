@@ -34,8 +34,8 @@ class Store:
     @classmethod
     def parse(cls, uri: str) -> Store:
         """Reads a URI such as `pvc://models` or `gs://bucket/models`."""
-        scheme, _, rest = uri.partition("://")
-        host, _, path = rest.partition("/")
+        scheme, _, location = uri.partition("://")
+        host, _, path = location.partition("/")
         return cls(scheme, host, path.strip("/"))
 
     def folder(self, *names: str) -> str:

@@ -23,15 +23,15 @@ SERVICES = [
     prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"],
     model_service_pb2.DESCRIPTOR.services_by_name["ModelService"],
 ]
-# TensorFlow Serving's health service knows them without their package; clients elsewhere expect the whole name.
+# TensorFlow Serving's health service knows them without their package; other clients expect the full name.
 HEALTH_NAMES = {"", *(service.name for service in SERVICES), *(service.full_name for service in SERVICES)}
 
 
 def health(ready: Callable[[], bool]) -> grpc.GenericRpcHandler:
-    """Makes the health service.
+    """Creates the health service.
 
     Args:
-        ready: Whether requests are answered now.
+        ready: Returns whether the server answers requests now.
     """
 
     def check(request: Any, context: grpc.ServicerContext) -> Any:
@@ -47,7 +47,7 @@ def health(ready: Callable[[], bool]) -> grpc.GenericRpcHandler:
 
 
 def reflection() -> grpc.GenericRpcHandler:
-    """Makes the reflection service (v1alpha, which every tool speaks)."""
+    """Creates the reflection service (v1alpha, which every tool speaks)."""
 
     def info(requests: Iterator[Any], _: grpc.ServicerContext) -> Iterator[Any]:
         for request in requests:
@@ -79,15 +79,15 @@ def _reflect(request: Any, response: Any) -> None:
 
 
 def _add_files(file: FileDescriptor, response: Any) -> None:
-    """Adds a file and everything that it needs, so that a tool need not ask again."""
-    seen: dict[str, bytes] = {}
+    """Adds a file and all its dependencies, so that a tool need not ask again."""
+    serialized: dict[str, bytes] = {}
     waiting = [file]
     while waiting:
         current = waiting.pop()
-        if current.name not in seen:
-            seen[current.name] = current.serialized_pb
+        if current.name not in serialized:
+            serialized[current.name] = current.serialized_pb
             waiting.extend(current.dependencies)
-    response.file_descriptor_response.file_descriptor_proto.extend(seen.values())
+    response.file_descriptor_response.file_descriptor_proto.extend(serialized.values())
 
 
 def _refuse(response: Any, code: grpc.StatusCode, message: str) -> None:

@@ -1,6 +1,6 @@
-"""What the methods of PredictionService and ModelService mean: their protocol buffers, put to the data plane.
+"""The methods of PredictionService and ModelService: translates their protocol buffers for the data plane.
 
-The texts of errors are those of TensorFlow Serving 2.16.1.
+The error messages are those of TensorFlow Serving 2.16.1.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Method:
 
     Attributes:
         api: Its name, such as `Predict`.
-        request: The class of its request.
-        answer: Answers a request within a deadline on `time.monotonic`'s clock, or None.
-        model: Says which model a request is about.
+        request: The class of its requests.
+        answer: Answers a request within a deadline on `time.monotonic`'s clock, which may be None.
+        model: Returns the name of the model that a request is for.
         counted: Whether TensorFlow Serving's metrics count it.
-        on_loop: Like `answer`, but raises NotQuickError where that would hold up others for long.
+        on_loop: Like `answer`, but raises NotQuickError if that would hold up others for long.
     """
 
     api: str
@@ -53,10 +53,10 @@ class Method:
 
 
 class Methods:
-    """The methods, as requests in and responses out. They raise ServingError where they cannot answer.
+    """The methods, which take requests and return responses. They raise ServingError if they cannot answer.
 
     Args:
-        plane: Answers.
+        plane: Computes the answers.
         max_tensor_bytes: How much memory one tensor of a request may take.
     """
 
@@ -90,9 +90,11 @@ class Methods:
             tensors = dict(request.inputs.items())
             if defaults := servable.meta_graph.signature_def[name].defaults:
                 tensors = dict(defaults) | tensors
-            # First of all: each of the tensors may take as much memory as a whole request.
+            # Before reading any tensor, since each may take as much memory as a whole request.
             check_inputs(signature, tensors)
-            return {alias: messages.read_tensor(alias, one, self._max_tensor_bytes) for alias, one in tensors.items()}
+            return {
+                alias: messages.read_tensor(alias, proto, self._max_tensor_bytes) for alias, proto in tensors.items()
+            }
 
         prediction = self._plane.predict(
             _model_request(spec), name, read_inputs, request.output_filter, deadline, on_loop

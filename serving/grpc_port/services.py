@@ -1,6 +1,6 @@
 """TensorFlow Serving's PredictionService and ModelService over gRPC: an event loop in a thread of its own.
 
-As over REST, a small prediction by a model that is known to be quick runs on the event loop, and all else in a pool.
+As over REST, a small prediction by a model that is known to be quick runs on the event loop, everything else in a pool.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from serving.settings import ServerSettings
 
 ENTRYPOINT = "GRPC"
 MAX_DETAILS = 1024
-# A call without a deadline reads as one in the far future.
+# gRPC reports a call without a deadline as one in the far future.
 NO_DEADLINE_SECONDS = 1e8
 TOO_LATE = "the deadline passed before the request was looked at"
 GRPC_CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -37,12 +37,12 @@ log = logging.getLogger(__name__)
 
 
 class Call:
-    """Answers the calls of one method: checks the token, keeps the deadline, counts, and writes the access log.
+    """Answers the calls of one method: checks the token, enforces the deadline, counts, and writes the access log.
 
     Args:
         method: The method.
-        metrics: Where calls are counted.
-        token: The bearer token that a call must bring, or None.
+        metrics: Counts the calls.
+        token: The bearer token that a call must send, or None.
         pool: Runs what is not quick.
     """
 
@@ -55,8 +55,8 @@ class Call:
     async def answer(self, data: bytes, context: grpc.aio.ServicerContext) -> bytes:
         """Answers a serialized request with a serialized response, or ends the call with an error's status."""
         headers = dict(context.invocation_metadata() or ())
-        method, given_id = self._method, headers.get(REQUEST_ID_HEADER)
-        with Exchange(self._metrics, ENTRYPOINT, given_id, method.api, method.counted) as exchange:
+        method, client_id = self._method, headers.get(REQUEST_ID_HEADER)
+        with Exchange(self._metrics, ENTRYPOINT, client_id, method.api, method.counted) as exchange:
             context.set_trailing_metadata(((REQUEST_ID_HEADER, exchange.identity),))
             try:
                 security.authorize(headers.get(AUTHORIZATION_HEADER), self._token)
@@ -64,16 +64,16 @@ class Call:
                 exchange.model = method.model(request)
                 return await self._answer(request, len(data), _deadline(context))
             except asyncio.CancelledError:
-                # gRPC takes a call away at its deadline as it does when the client leaves.
-                left = context.time_remaining()
-                code = Code.CANCELLED if left is None or left > 0 else Code.DEADLINE_EXCEEDED
+                # gRPC cancels a call at its deadline just as it does when the client leaves.
+                remaining = context.time_remaining()
+                code = Code.CANCELLED if remaining is None or remaining > 0 else Code.DEADLINE_EXCEEDED
                 exchange.error = ServingError(code, "the client did not wait for the answer")
                 raise
             except ServingError:
                 raise
             except Exception as error:
                 log.exception("Request %s failed", exchange.identity)
-                message = f"internal error; the server's log says more of request {exchange.identity}"
+                message = f"internal error; the server's log says more about request {exchange.identity}"
                 raise ServingError(Code.INTERNAL, message) from error
         refusal = exchange.error
         assert refusal is not None  # noqa: S101 - the block was left by a ServingError
@@ -97,7 +97,7 @@ class Call:
     def _parse(self, data: bytes) -> Any:
         request, cause = self._method.request(), None
         try:
-            # At an end of a group that never began, protobuf stops and only warns.
+            # At the end of a group that never began, protobuf stops with only a warning.
             if request.ParseFromString(data) == len(data):
                 return request
         except DecodeError as error:
@@ -107,18 +107,18 @@ class Call:
 
 
 def details(message: str) -> str:
-    """An error's message as a gRPC status carries it: TensorFlow Serving cuts at 1024 characters, and says so."""
+    """An error's message for a gRPC status: like TensorFlow Serving, cuts it at 1024 characters and says so."""
     return message if len(message) <= MAX_DETAILS else f"{message[:MAX_DETAILS]}...TRUNCATED"
 
 
 def _deadline(context: grpc.aio.ServicerContext) -> float | None:
     """When the client gives up, on `time.monotonic`'s clock, or None."""
-    left = context.time_remaining()
-    if left is None or left > NO_DEADLINE_SECONDS:
+    remaining = context.time_remaining()
+    if remaining is None or remaining > NO_DEADLINE_SECONDS:
         return None
-    if left <= 0:
+    if remaining <= 0:
         raise ServingError(Code.DEADLINE_EXCEEDED, TOO_LATE)
-    return time.monotonic() + float(left)
+    return time.monotonic() + float(remaining)
 
 
 class GrpcServer:
@@ -126,14 +126,14 @@ class GrpcServer:
 
     Args:
         settings: The server's settings.
-        methods: What the methods do.
-        metrics: Where calls are counted.
-        token: The bearer token that calls must bring, or None.
-        others: Further services, such as health; these need no token.
+        methods: The methods.
+        metrics: Counts the calls.
+        token: The bearer token that calls must send, or None.
+        other_services: Further services, such as health, which need no token.
         credentials: TLS, or None.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, `grpc_channel_arguments` do not fit.
+        ServingError: INVALID_ARGUMENT, `grpc_channel_arguments` is invalid.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class GrpcServer:
         methods: Methods,
         metrics: Metrics,
         token: str | None,
-        others: Iterable[grpc.GenericRpcHandler] = (),
+        other_services: Iterable[grpc.GenericRpcHandler] = (),
         credentials: grpc.ServerCredentials | None = None,
     ) -> None:
         self._options = _options(settings)
@@ -160,7 +160,7 @@ class GrpcServer:
             )
             for service, group in methods.services().items()
         ]
-        self._handlers = [*services, *others]
+        self._handlers = [*services, *other_services]
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: grpc.aio.Server | None = None
 
@@ -168,7 +168,7 @@ class GrpcServer:
         """Opens these addresses and returns their ports.
 
         Raises:
-            ServingError: UNAVAILABLE, one is taken.
+            ServingError: UNAVAILABLE, an address is taken.
         """
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="grpc", daemon=True)
@@ -176,7 +176,7 @@ class GrpcServer:
         return asyncio.run_coroutine_threadsafe(self._open(list(addresses)), self._loop).result()
 
     def stop(self, patience: float) -> Callable[[], None]:
-        """Takes no more calls; returns what waits for those in flight, for `patience` seconds at most."""
+        """Stops taking calls; returns a function that waits for those in flight, at most `patience` seconds."""
         loop = self._loop
         if loop is None:
             return self._pool.shutdown
@@ -192,7 +192,7 @@ class GrpcServer:
         return wait
 
     async def _open(self, addresses: list[str]) -> list[int]:
-        # The pool also runs the services that know nothing of event loops.
+        # The pool also runs the services that are not asynchronous.
         self._server = grpc.aio.server(
             self._pool, self._handlers, options=self._options, maximum_concurrent_rpcs=self._most_calls
         )
@@ -214,11 +214,11 @@ class GrpcServer:
 
 
 def _options(settings: ServerSettings) -> list[tuple[str, int | str]]:
-    """gRPC's own options; those of `grpc_channel_arguments` come last and win."""
+    """gRPC's own options; those in `grpc_channel_arguments` come last and take precedence."""
     options: dict[str, int | str] = {
         "grpc.max_receive_message_length": settings.max_request_bytes,
         "grpc.max_send_message_length": -1,
-        # Two servers on one port would each get half of the requests, and nobody would notice.
+        # Two servers on one port would each get half of the requests, unnoticed.
         "grpc.so_reuseport": 0,
     }
     for argument in filter(None, settings.grpc_channel_arguments.split(",")):

@@ -1,1 +1,1 @@
-"""The REST port: HTTP, what its requests mean, and TensorFlow Serving's JSON."""
+"""The REST port: HTTP, the API, and TensorFlow Serving's JSON."""

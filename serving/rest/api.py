@@ -1,7 +1,7 @@
-"""What a REST request means: method, path and body in, status, type and body out.
+"""The REST API: takes a request's method, path and body, returns status and body.
 
-Routes, answers and texts are those of TensorFlow Serving 2.16.1 (model_servers/http_rest_api_handler.cc,
-http_rest_api_util.cc). Nothing here knows of sockets or event loops.
+Routes, responses and messages are those of TensorFlow Serving 2.16.1 (model_servers/http_rest_api_handler.cc,
+http_rest_api_util.cc). Nothing here knows about sockets or event loops.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Answer:
-    """An answer before it is sent.
+class Response:
+    """A response before it is sent.
 
     Attributes:
-        code: How it ended.
+        code: The status.
         body: What the client reads.
-        model: The model's name, empty where the path has none.
+        model: The model's name; empty if the path has none.
         api: `predict`, `classify` or `regress`; empty for others.
-        message: Why the request was refused; empty where it was not.
-        quick: Whether one of its size could be answered on the event loop.
+        message: Why the request was refused; empty if it was answered.
+        quick: Whether a request of this size could be answered on the event loop.
     """
 
     code: Code
@@ -63,16 +63,16 @@ class Answer:
         return None if self.code is Code.OK else ServingError(self.code, self.message)
 
 
-def refusal(error: ServingError, model: str = "", api: str = "") -> Answer:
-    """The answer that tells a client of an error."""
-    return Answer(error.code, json_output.error(error.message), model, api, error.message)
+def refusal(error: ServingError, model: str = "", api: str = "") -> Response:
+    """The response that reports an error."""
+    return Response(error.code, json_output.error(error.message), model, api, error.message)
 
 
 class RestApi:
     """Answers REST requests below `/v1/`; safe to call from any number of threads.
 
     Args:
-        plane: Answers.
+        plane: Computes the answers.
     """
 
     def __init__(self, plane: DataPlane) -> None:
@@ -82,18 +82,18 @@ class RestApi:
             "regress": self._regress,
         }
 
-    def answer(self, method: str, path: str, body: bytes, deadline: float, on_loop: bool = False) -> Answer:
+    def answer(self, method: str, path: str, body: bytes, deadline: float, on_loop: bool = False) -> Response:
         """Answers one request.
 
         Args:
             method: `GET`, `POST`, …
-            path: The path as it came, without the query.
-            body: The inflated body.
+            path: The path as received, without the query.
+            body: The decompressed body.
             deadline: When the client gives up, on `time.monotonic`'s clock.
-            on_loop: Whether others wait while this runs.
+            on_loop: Whether this runs on an event loop, where other requests wait meanwhile.
 
         Raises:
-            NotQuickError: `on_loop`, and the answer would take too long for that. There is no other error.
+            NotQuickError: `on_loop` is set, and the answer would take too long for that. It raises nothing else.
         """
         matched, name, verb = _route(method, path)
         try:
@@ -102,7 +102,7 @@ class RestApi:
             request = _model_request(name, matched)
             if verb == PREDICT:
                 text, quick = self._predict(body, request, deadline, on_loop)
-                return Answer(Code.OK, text, name, verb, quick=quick)
+                return Response(Code.OK, text, name, verb, quick=quick)
             if on_loop:
                 raise NotQuickError
             if verb:
@@ -111,13 +111,13 @@ class RestApi:
                 text = self._metadata(request)
             else:
                 text = self._status(request)
-            return Answer(Code.OK, text, name, verb)
+            return Response(Code.OK, text, name, verb)
         except ServingError as error:
             return refusal(error, name, verb)
         except NotQuickError:
             raise
         except Exception:
-            # Whatever goes wrong, the client reads a status and the log has the rest.
+            # Whatever goes wrong, the client gets a status, and the log has the details.
             log.exception("%s %s failed.", method, path)
             return refusal(ServingError(Code.INTERNAL, "The server failed; its log says why."), name, verb)
 
@@ -156,7 +156,7 @@ class RestApi:
 
 
 def _examples_of(body: bytes) -> tuple[str, Input]:
-    """Signature and examples of a request to classify or to regress."""
+    """The signature and examples of a classify or regress request."""
     document = json_requests.parse(body)
     name = json_requests.signature_name(document) or DEFAULT_SIGNATURE
     return name, json_requests.to_input(document)
@@ -168,7 +168,7 @@ def _message_json(message: Message) -> str:
 
 @functools.lru_cache(maxsize=REMEMBERED_ROUTES)
 def _route(method: str, path: str) -> tuple[re.Match[str] | None, str, str]:
-    """The parts of a path, None where it is none of ours; the model's name and the verb, empty where there are none."""
+    """The path's parts, or None if it is not part of the API; the model's name and the verb, each empty if missing."""
     pattern = {"POST": PREDICTION, "GET": STATUS}.get(method)
     matched = pattern.fullmatch(path) if pattern else None
     if matched is None:
@@ -187,7 +187,7 @@ def _model_request(name: str, matched: re.Match[str]) -> ModelRequest:
 
 
 def _decoded(text: str) -> str:
-    # Bytes that are no text come as lone surrogates, which neither a protocol buffer nor the page of metrics takes.
+    # Bytes that are not text come as lone surrogates, which neither a protocol buffer nor the metrics page can hold.
     return unquote(text).encode(errors="replace").decode()
 
 

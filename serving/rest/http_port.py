@@ -1,8 +1,8 @@
-"""REST over HTTP/1.1: an event loop in a thread of its own that reads, guards and sends; `rest_api` answers.
+"""REST over HTTP/1.1: an event loop in a thread of its own that reads, guards and sends; `api` computes the responses.
 
-A small prediction by a model that answers in less than a millisecond, whatever it is asked, runs on the event loop, for
-handing it to a thread would take longer than it does (`pace`); all else runs in a pool, so that it holds up nobody.
-So does everything where requests are batched: on the loop they would wait for each other.
+A small prediction by a model that always answers in less than a millisecond runs on the event loop, since handing it to
+a thread would take longer (`signatures.Pace`); everything else runs in a pool, where it holds up nobody. With batching
+everything does: on the loop, requests would wait for each other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from serving.models.signatures import QUICK_BYTES, NotQuickError
 from serving.monitoring import Exchange, Metrics
 from serving.protocol import AUTHORIZATION_HEADER, REQUEST_ID_HEADER
 from serving.rest import api
-from serving.rest.api import Answer, RestApi, refusal
+from serving.rest.api import Response, RestApi, refusal
 from serving.settings import ServerSettings
 
 ENTRY_POINT = "REST"
@@ -40,18 +40,18 @@ CORS_HEADERS = {
 }
 NOT_FOUND = "<HTML><HEAD>\n<TITLE>404 Not Found</TITLE>\n</HEAD><BODY>\n<H1>Not Found</H1>\n</BODY></HTML>\n"
 GZIP = 31
-# TensorFlow's own message that time is up says more, and comes a little after.
+# TensorFlow's own message about an exceeded deadline says more, and comes a little later.
 GRACE_SECONDS = 0.1
 MAX_PATHS = 1000
 log = logging.getLogger(__name__)
 
 
 class BodyTooLargeError(ServingError):
-    """A body that is larger than the server takes.
+    """A body that is larger than the server accepts.
 
     Args:
         size: How large it is, in words.
-        limit: How many bytes the server takes.
+        limit: How many bytes the server accepts.
     """
 
     def __init__(self, size: str, limit: int) -> None:
@@ -63,11 +63,11 @@ class RestServer:
 
     Args:
         settings: The server's settings.
-        api: Answers what lies below `/v1/`.
-        metrics: What is counted.
-        ready: Whether the server answers predictions.
+        api: Answers requests below `/v1/`.
+        metrics: Counts the requests.
+        ready: Returns whether the server is ready to predict.
         token: What clients must send as `Authorization: Bearer …`, or None.
-        metrics_path: Where to show the metrics, or None.
+        metrics_path: The path of the metrics, or None.
         context: TLS, or None for plain HTTP.
     """
 
@@ -112,7 +112,7 @@ class RestServer:
             ) from error
 
     def stop(self) -> None:
-        """Takes no more requests; returns when those in flight are answered, or `drain_timeout_seconds` are over."""
+        """Stops taking requests; returns once those in flight are answered, or after `drain_timeout_seconds`."""
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -120,7 +120,7 @@ class RestServer:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _open(self, host: str, port: int) -> int:
-        # Inflating is ours, for its size has to be bounded.
+        # We decompress bodies ourselves, since their size has to be bounded.
         server = web.Server(self._handle, auto_decompress=False, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=self._settings.drain_timeout_seconds)
         await self._runner.setup()
@@ -134,22 +134,22 @@ class RestServer:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.raw_path.partition("?")[0]
         if not path.lower().startswith("/v1/"):
-            return self._beside(request, path)
+            return self._outside_api(request, path)
         status: int | None = None
         with Exchange(self._metrics, ENTRY_POINT, request.headers.get(REQUEST_ID_HEADER)) as exchange:
             try:
-                # A browser's preflight brings no token: it asks whether it may.
+                # A browser's preflight request sends no token: it asks whether it may send one.
                 if request.method != "OPTIONS":
                     security.authorize(request.headers.get(AUTHORIZATION_HEADER), self._token)
-                answer = await self._answer(request, path)
+                response = await self._respond(request, path)
             except BodyTooLargeError as error:
-                answer, status = refusal(error), 413
+                response, status = refusal(error), 413
             except ServingError as error:
-                answer = refusal(error)
-            exchange.model, exchange.api, exchange.error = answer.model, answer.api, answer.error
-        return self._response(answer, exchange.identity, status)
+                response = refusal(error)
+            exchange.model, exchange.api, exchange.error = response.model, response.api, response.error
+        return self._web_response(response, exchange.identity, status)
 
-    def _beside(self, request: web.BaseRequest, path: str) -> web.Response:
+    def _outside_api(self, request: web.BaseRequest, path: str) -> web.Response:
         if path == ALIVE:
             return web.Response(text="ok\n")
         if path == READY:
@@ -163,50 +163,50 @@ class RestServer:
             return web.Response(text=self._metrics.page())
         return web.Response(text=NOT_FOUND, status=404, content_type="text/html")
 
-    def _response(self, answer: Answer, identity: str, status: int | None) -> web.Response:
+    def _web_response(self, response: Response, identity: str, status: int | None) -> web.Response:
         headers = {REQUEST_ID_HEADER: identity}
-        if answer.body:
+        if response.body:
             headers["Content-Type"] = api.JSON
         if self._settings.rest_api_enable_cors_support:
             headers.update(CORS_HEADERS)
             if self._token:
                 headers["Access-Control-Allow-Headers"] += ", Authorization"
-        if answer.code is Code.UNAUTHENTICATED:
+        if response.code is Code.UNAUTHENTICATED:
             headers["WWW-Authenticate"] = "Bearer"
-        return web.Response(body=answer.body, status=status or answer.code.http_status, headers=headers)
+        return web.Response(body=response.body, status=status or response.code.http_status, headers=headers)
 
-    async def _answer(self, request: web.BaseRequest, path: str) -> Answer:
+    async def _respond(self, request: web.BaseRequest, path: str) -> Response:
         deadline = time.monotonic() + self._settings.rest_api_timeout_in_ms / 1000
         if request.method == "OPTIONS":
-            asked = ORIGIN.search(request.headers.get("Origin", ""))
-            message = "" if asked else "Origin header is missing in CORS preflight"
-            return Answer(Code.OK if asked else Code.FAILED_PRECONDITION, b"", message=message)
+            has_origin = ORIGIN.search(request.headers.get("Origin", ""))
+            message = "" if has_origin else "Origin header is missing in CORS preflight"
+            return Response(Code.OK if has_origin else Code.FAILED_PRECONDITION, b"", message=message)
         body = await self._body(request, deadline)
         if path in self._quick_paths and len(body) <= QUICK_BYTES:
             try:
                 return self._api.answer(request.method, path, body, deadline, on_loop=True)
             except NotQuickError:
                 self._quick_paths.discard(path)
-        answer = await self._in_thread(request.method, path, body, deadline)
-        if answer.quick and len(body) <= QUICK_BYTES and len(self._quick_paths) < MAX_PATHS:
+        response = await self._in_thread(request.method, path, body, deadline)
+        if response.quick and len(body) <= QUICK_BYTES and len(self._quick_paths) < MAX_PATHS:
             self._quick_paths.add(path)
-        return answer
+        return response
 
-    async def _in_thread(self, method: str, path: str, body: bytes, deadline: float) -> Answer:
+    async def _in_thread(self, method: str, path: str, body: bytes, deadline: float) -> Response:
         if self._in_pool >= self._settings.max_concurrent_requests:
             raise ServingError(Code.UNAVAILABLE, "The server has too many requests waiting; try again later.")
         self._in_pool += 1
-        waiting: asyncio.Future[Answer] = self._loop.create_future()
-        # What waits in a batch cannot be given up: its thread goes on waiting, its client does not.
+        waiting: asyncio.Future[Response] = self._loop.create_future()
+        # A request in a batch cannot be cancelled: its thread goes on waiting, its client does not.
         timer = self._loop.call_later(deadline - time.monotonic() + GRACE_SECONDS, _give_up, waiting)
         work = self._pool.submit(self._api.answer, method, path, body, deadline)
-        work.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._finish, waiting, done))
+        work.add_done_callback(lambda future: self._loop.call_soon_threadsafe(self._finish, waiting, future))
         try:
             return await waiting
         finally:
             timer.cancel()
 
-    def _finish(self, waiting: asyncio.Future[Answer], work: Future[Answer]) -> None:
+    def _finish(self, waiting: asyncio.Future[Response], work: Future[Response]) -> None:
         self._in_pool -= 1
         if waiting.done():
             return
@@ -225,7 +225,7 @@ class RestServer:
             body = request.content.read_nowait()
         else:
             try:
-                body = await asyncio.wait_for(_read(request, limit), deadline - time.monotonic())
+                body = await asyncio.wait_for(_read_body(request, limit), deadline - time.monotonic())
             except asyncio.TimeoutError as error:
                 raise ServingError(Code.DEADLINE_EXCEEDED, "The request's body did not arrive in time.") from error
         if "gzip" in request.headers.get("Content-Encoding", "").lower():
@@ -233,7 +233,7 @@ class RestServer:
         return body
 
 
-async def _read(request: web.BaseRequest, limit: int) -> bytes:
+async def _read_body(request: web.BaseRequest, limit: int) -> bytes:
     parts, size = [], 0
     async for part in request.content.iter_any():
         parts.append(part)
@@ -258,6 +258,6 @@ def _inflate(body: bytes, limit: int) -> bytes:
     return inflated
 
 
-def _give_up(waiting: asyncio.Future[Answer]) -> None:
+def _give_up(waiting: asyncio.Future[Response]) -> None:
     if not waiting.done():
         waiting.set_exception(ServingError(Code.DEADLINE_EXCEEDED, "The request waited longer than its deadline."))

@@ -1,7 +1,7 @@
 """Arrays as JSON, printed as TensorFlow Serving 2.16.1 prints them (util/json_tensor.cc).
 
-A float is `%.6g` where that reads back as the same number, else `%.9g` (`%.17g` for a double), and has a `.0` where it
-would look like an integer. Formatting and the check run over whole arrays, where these are not small.
+A float is `%.6g` if that reads back as the same number, else `%.9g` (`%.17g` for a double), and has a `.0` if it would
+look like an integer. Formatting and the check run over whole arrays unless these are small.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Array = np.ndarray[Any, Any]
 
 BYTES_SUFFIX = "_bytes"
 SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-# What `%.6g` and `%.9g` print without exponent.
+# Numbers that `%.6g` and `%.9g` print without an exponent.
 FULL_DIGITS = {np.dtype(np.float32): 9, np.dtype(np.float64): 17}
 SHORT = 6
-# What TensorFlow calls types that NumPy calls otherwise.
+# TensorFlow's names for types that have another name in NumPy.
 TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
-# As C rounds them: up to so many numbers are printed sooner one by one.
+# Rounds as C does; up to FEW numbers are faster printed one by one.
 EXACT = {np.dtype(np.float32): struct.Struct("f"), np.dtype(np.float64): struct.Struct("d")}
 FEW = 16
 
 
 def predictions(outputs: Mapping[str, Array]) -> bytes:
-    """The answer to a request by rows: `predictions`, one value or object a row.
+    """The response to a request by rows: `predictions`, one value or object per row.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, an output has no rows or another number of them.
+        ServingError: INVALID_ARGUMENT, an output has no rows, or not as many as the others.
     """
     size = _batch_size(outputs)
     columns = {name: list(_nested(tokens(name, array), array.shape, 1)) for name, array in sorted(outputs.items())}
@@ -48,12 +48,12 @@ def predictions(outputs: Mapping[str, Array]) -> bytes:
             for values in zip(*columns.values(), strict=True)
         )
         rows = ",".join(objects)
-    end = "\n    " if size else ""
-    return f'{{\n    "predictions": [{rows}{end}]\n}}'.encode()
+    closing = "\n    " if size else ""
+    return f'{{\n    "predictions": [{rows}{closing}]\n}}'.encode()
 
 
 def columns(outputs: Mapping[str, Array]) -> bytes:
-    """The answer to a request by columns: `outputs`, whole tensors."""
+    """The response to a request by columns: `outputs`, whole tensors."""
     values = {name: next(_nested(tokens(name, array), array.shape, 0)) for name, array in sorted(outputs.items())}
     if len(values) == 1:
         text = next(iter(values.values()))
@@ -67,7 +67,7 @@ def tokens(name: str, array: Array) -> list[str]:
     """The elements of an output as JSON, in C order.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, JSON has no form for its type.
+        ServingError: INVALID_ARGUMENT, JSON cannot represent its type.
     """
     kind = array.dtype.kind
     flat = array.reshape(-1)
@@ -90,9 +90,9 @@ def decimals(flat: Array) -> list[str]:
     texts = (f"%.{SHORT}g " * len(values) % tuple(values)).split()
     finite = np.isfinite(flat)
     with np.errstate(over="ignore"):
-        same = np.array(list(map(float, texts)), np.float64).astype(flat.dtype) == flat
+        exact = np.array(list(map(float, texts)), np.float64).astype(flat.dtype) == flat
     full = f"%.{FULL_DIGITS[flat.dtype]}g"
-    for index in np.flatnonzero(finite & ~same).tolist():
+    for index in np.flatnonzero(finite & ~exact).tolist():
         texts[index] = full % values[index]
     for index in np.flatnonzero(finite & (flat == np.trunc(flat))).tolist():
         if "." not in texts[index] and "e" not in texts[index]:
@@ -112,12 +112,12 @@ def _decimal(value: float, exact: struct.Struct, full_digits: int) -> str:
 
 
 def results(rows: Sequence[str]) -> bytes:
-    """The answer to classify or regress: `results`, one JSON text an example."""
+    """The response to classify or regress: `results`, one JSON text per example."""
     return f'{{\n    "results": [{", ".join(rows)}\n    ]\n}}'.encode()
 
 
 def error(message: str) -> bytes:
-    """The answer to a request that failed."""
+    """The response to a failed request."""
     return f'{{\n    "error": {_quoted(message)}\n}}'.encode()
 
 
@@ -133,7 +133,7 @@ def _batch_size(outputs: Mapping[str, Array]) -> int:
 
 
 def _nested(flat: list[str], shape: Sequence[int], outer: int) -> Iterator[str]:
-    """The texts of the sub-arrays that are left when the first `outer` dimensions are iterated over."""
+    """Yields the JSON of each sub-array that remains after iterating over the first `outer` dimensions."""
     for axis in range(len(shape) - 1, outer - 1, -1):
         size = shape[axis]
         count = math.prod(shape[:axis])
@@ -146,7 +146,7 @@ def _text(value: bytes, as_base64: bool) -> str:
         try:
             return _quoted(value.decode())
         except UnicodeDecodeError:
-            # TensorFlow Serving would send what no reader of JSON takes.
+            # TensorFlow Serving would send something that no JSON parser accepts.
             as_base64 = True
     return f'{{"b64": "{base64.b64encode(value).decode()}"}}'
 

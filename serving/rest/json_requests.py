@@ -1,4 +1,4 @@
-"""JSON requests as arrays and tf.Examples, as TensorFlow Serving 2.16.1 reads them (util/json_tensor.cc)."""
+"""Converts JSON requests to arrays and tf.Examples as TensorFlow Serving 2.16.1 does (util/json_tensor.cc)."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ __all__ = ["Document", "parse", "predict_inputs", "signature_name"]
 
 
 def signature_name(document: Document) -> str:
-    """Which signature a request asks for; empty for the default one.
+    """The name of the signature that a request asks for; empty for the default one.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, its name is not a string, or has half of a surrogate pair.
+        ServingError: INVALID_ARGUMENT, the name is not a string, or has half of a surrogate pair.
     """
     name = document.get("signature_name", "")
     if not isinstance(name, str):
@@ -50,7 +50,7 @@ def signature_name(document: Document) -> str:
 
 
 def predict_inputs(document: Document, specs: Mapping[str, TensorSpec]) -> tuple[dict[str, Array], bool]:
-    """Takes the inputs of a predict request.
+    """Reads the inputs of a predict request.
 
     Args:
         document: The request: `instances` holds rows, `inputs` whole tensors.
@@ -60,7 +60,7 @@ def predict_inputs(document: Document, specs: Mapping[str, TensorSpec]) -> tuple
         An array for each input, of the signature's type and the request's shape; and whether they came as rows.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, values do not fit; UNIMPLEMENTED, JSON has no form for the input's type.
+        ServingError: INVALID_ARGUMENT, values do not fit; UNIMPLEMENTED, JSON cannot represent the input's type.
     """
     if not specs:
         raise invalid(f"Failed to get input map for signature: {signature_name(document) or 'DEFAULT'}")
@@ -160,20 +160,20 @@ INT64_MAX = 2**63 - 1
 
 
 def to_input(document: Document) -> Input:
-    """The examples of a request, with its context where it has one.
+    """The examples of a request, with its context if it has one.
 
     Args:
-        document: `examples` is a list of objects, feature name to value or list of values; `context` one object.
+        document: `examples` is a list of objects, feature name to value or list of values; `context` is one object.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, they are not of this form.
+        ServingError: INVALID_ARGUMENT, the document does not have this form.
     """
-    given = Input()
-    target = given.example_list.examples
+    examples_input = Input()
+    target = examples_input.example_list.examples
     if "context" in document:
-        _fill(document["context"], given.example_list_with_context.context)
-        given.example_list_with_context.SetInParent()
-        target = given.example_list_with_context.examples
+        _fill(document["context"], examples_input.example_list_with_context.context)
+        examples_input.example_list_with_context.SetInParent()
+        target = examples_input.example_list_with_context.examples
     if "examples" not in document:
         raise invalid(
             f"JSON Value: {show(document)} When method is classify, key 'examples' is expected and was not found"
@@ -185,7 +185,7 @@ def to_input(document: Document) -> Input:
         raise invalid(f"JSON Value: {show(document)} 'examples' value is an empty array")
     for example in examples:
         _fill(example, target.add())
-    return given
+    return examples_input
 
 
 def classification_json(result: ClassificationResult) -> bytes:
@@ -194,18 +194,20 @@ def classification_json(result: ClassificationResult) -> bytes:
         raise invalid("Cannot convert empty ClassificationResults to JSON")
     rows = []
     for classes in result.classifications:
-        scores = json_output.decimals(np.array([one.score for one in classes.classes], np.float32))
-        labels = json_output.tokens("", np.array([one.label.encode() for one in classes.classes], object))
+        scores = json_output.decimals(np.array([entry.score for entry in classes.classes], np.float32))
+        labels = json_output.tokens("", np.array([entry.label.encode() for entry in classes.classes], object))
         pairs = (f"[{label}, {score}]" for label, score in zip(labels, scores, strict=True))
         rows.append(f"[{', '.join(pairs)}]")
     return json_output.results(rows)
 
 
 def regression_json(result: RegressionResult) -> bytes:
-    """Values as JSON: one number an example."""
+    """Values as JSON: one number per example."""
     if not result.regressions:
         raise invalid("Cannot convert empty RegressionResults to JSON")
-    return json_output.results(json_output.decimals(np.array([one.value for one in result.regressions], np.float32)))
+    return json_output.results(
+        json_output.decimals(np.array([entry.value for entry in result.regressions], np.float32))
+    )
 
 
 def _fill(value: Any, example: Example) -> None:
@@ -221,13 +223,15 @@ def _fill(value: Any, example: Example) -> None:
 def _add(value: Any, name: str, feature: Feature) -> None:
     if value is None or isinstance(value, list) or (isinstance(value, dict) and not is_b64(value)):
         raise invalid(f"Feature: {name} has element with unexpected JSON type: {kind(value)}")
-    held = feature.WhichOneof("kind")
-    wanted = "bytes_list" if isinstance(value, (str, dict)) else "float_list" if type(value) is float else "int64_list"
-    if held not in {None, wanted}:
-        raise invalid(f"Unexpected element type in feature: {name} expecting type: {str(held).split('_')[0]}")
-    if wanted == "bytes_list":
+    current_kind = feature.WhichOneof("kind")
+    expected_kind = (
+        "bytes_list" if isinstance(value, (str, dict)) else "float_list" if type(value) is float else "int64_list"
+    )
+    if current_kind not in {None, expected_kind}:
+        raise invalid(f"Unexpected element type in feature: {name} expecting type: {str(current_kind).split('_')[0]}")
+    if expected_kind == "bytes_list":
         feature.bytes_list.value.append(text_bytes(value))
-    elif wanted == "float_list":
+    elif expected_kind == "float_list":
         with np.errstate(over="ignore"):
             feature.float_list.value.append(float(np.float32(value)))
     elif value > INT64_MAX:

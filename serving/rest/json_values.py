@@ -1,7 +1,7 @@
 """JSON as TensorFlow Serving 2.16.1 reads and quotes it (util/json_tensor.cc): documents, single values, arrays.
 
-Lists are taken apart level by level with iterators of C; only a value that is refused is walked one by one, to say
-which was wrong.
+Lists are taken apart level by level with iterators implemented in C; only a refused value is walked element by element,
+to say which one was wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse(body: bytes) -> Document:
     """Reads a request's JSON object; bare NaN, Infinity and -Infinity are numbers.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, it is not JSON, not an object, not UTF-8, or nested too deeply.
+        ServingError: INVALID_ARGUMENT, the body is not JSON, not an object, not UTF-8, or nested too deeply.
     """
     body = body.removeprefix(codecs.BOM_UTF8)
     if not body:
@@ -56,7 +56,7 @@ def parse(body: bytes) -> Document:
 
 
 def show(value: Any) -> str:
-    """A JSON value as messages quote it, its middle left out where it is long."""
+    """A JSON value as quoted in messages; if it is long, without its middle."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except RecursionError:
@@ -81,7 +81,7 @@ def text_bytes(value: Any) -> bytes:
     """The bytes of a JSON string or of an object of the form {"b64": "…"}.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, it is another object, not base64, or half of a surrogate pair.
+        ServingError: INVALID_ARGUMENT, the value is another object, not base64, or half of a surrogate pair.
     """
     if isinstance(value, str):
         try:
@@ -121,7 +121,7 @@ def _integer(digits: str) -> int | float:
 
 Array = np.ndarray[Any, Any]
 
-# NumPy's limit, one of which goes to the rows.
+# NumPy's limit, less one for the rows.
 MAX_RANK = 31
 INT32 = (-(2**31), 2**31 - 1)
 BOUNDS = {
@@ -133,7 +133,7 @@ BOUNDS = {
     "uint32": (0, 2**32 - 1),
     "uint64": (0, 2**64 - 1),
 }
-# The letters of C's types.
+# NumPy's letters for C's types.
 FLOATS = {"float": "f", "double": "d"}
 NUMBERS = frozenset((int, float))
 TEXTS = frozenset((str, dict))
@@ -143,7 +143,7 @@ def to_array(value: Any, spec: TensorSpec) -> Array:
     """A JSON value as an array of an input's type.
 
     Raises:
-        ServingError: INVALID_ARGUMENT, values do not fit; UNIMPLEMENTED, JSON has no form for the type.
+        ServingError: INVALID_ARGUMENT, values do not fit; UNIMPLEMENTED, JSON cannot represent the type.
     """
     type_name = type_name_of(spec)
     array = dense_array(value, type_name)
@@ -167,7 +167,7 @@ def type_name_of(spec: TensorSpec) -> str:
 
 
 def dense_array(value: Any, type_name: str) -> Array | None:
-    """The value as an array, or None where it is not one of that type."""
+    """The value as an array, or None if it is not one of that type."""
     shape: list[int] = []
     flat: list[Any] = [value]
     types = {type(value)}
@@ -184,7 +184,7 @@ def dense_array(value: Any, type_name: str) -> Array | None:
 
 def _leaves(flat: list[Any], types: set[type], type_name: str) -> Array | None:
     if type_name in FLOATS and types <= NUMBERS:
-        # A double beyond float32 is infinite in it, as in C++.
+        # As in C++, a double beyond float32's range becomes infinite.
         return np.asarray(packed(FLOATS[type_name], flat))
     if type_name in BOUNDS and types <= {int}:
         low, high = BOUNDS[type_name]

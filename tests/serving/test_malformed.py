@@ -13,7 +13,7 @@ from rest_scene import Rest
 
 from benchmarks.serving import malformed_client, malformed_protos, models
 from benchmarks.serving.malformed import Report
-from benchmarks.serving.malformed_client import Outcome
+from benchmarks.serving.malformed_client import Tally
 from benchmarks.serving.malformed_http import MODEL, PATH
 from serving.server import Server
 
@@ -25,18 +25,18 @@ pytestmark = pytest.mark.filterwarnings("ignore:Unexpected end-group tag:Runtime
 def test_no_malformed_request_is_the_servers_fault(tmp_path: Path) -> None:
     models.save_several(tmp_path / "1")
     chosen = server_helpers.settings(tmp_path, model_name=MODEL, rest_api_port=server_helpers.free_port())
-    server, outcome = Server(chosen), Outcome()
+    server, tally = Server(chosen), Tally()
     server.start()
     try:
-        asyncio.run(malformed_client.send(server.port, server.rest_api_port, REQUESTS, "tests", outcome))
+        asyncio.run(malformed_client.send(server.port, server.rest_api_port, REQUESTS, "tests", tally))
         reply = Rest(server.rest_api_port).post(f"{PATH}:predict", {"instances": [1.0, 2.0]})
         page = server.metrics.page().encode()
     finally:
         server.drain()
-    assert not outcome.faults, "\n".join(outcome.faults[:5])
-    assert outcome.answers.total() == REQUESTS
-    assert outcome.answers["REST 400"] > REQUESTS / 10
-    assert outcome.answers["gRPC INVALID_ARGUMENT"] > REQUESTS / 10
+    assert not tally.faults, "\n".join(tally.faults[:5])
+    assert tally.statuses.total() == REQUESTS
+    assert tally.statuses["REST 400"] > REQUESTS / 10
+    assert tally.statuses["gRPC INVALID_ARGUMENT"] > REQUESTS / 10
     assert reply.json == {"predictions": [2.5, 3.0]}
     assert f'model_name="{MODEL}",status="OK"'.encode() in page
 
@@ -52,15 +52,15 @@ def test_no_malformed_request_is_the_servers_fault(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_is_noticed(answer: bytes, fault: str) -> None:
-    outcome = Outcome()
-    malformed_client._judge(malformed_client.HttpRequest(b"GET /", complete=True), answer, outcome)
-    assert [fault in found for found in outcome.faults] == [True] * bool(fault)
+    tally = Tally()
+    malformed_client._judge(malformed_client.HttpRequest(b"GET /", complete=True), answer, tally)
+    assert [fault in found for found in tally.faults] == [True] * bool(fault)
 
 
 def test_growth_is_counted_from_the_first_part() -> None:
-    assert Report(10, 1.0, Outcome(), (100, 104, 103), answers_still=True).good
-    assert not Report(10, 1.0, Outcome(), (100, 106, 103), answers_still=True).good
-    assert not Report(10, 1.0, Outcome(), (100, 100), answers_still=False).good
+    assert Report(10, 1.0, Tally(), (100, 104, 103), still_answers=True).good
+    assert not Report(10, 1.0, Tally(), (100, 106, 103), still_answers=True).good
+    assert not Report(10, 1.0, Tally(), (100, 100), still_answers=False).good
 
 
 def test_a_reload_is_never_one_that_unloads() -> None:

@@ -218,7 +218,7 @@ def test_a_surprise_reaches_the_log_and_not_the_client(
     monkeypatch.setattr(Servable, "run", surprise)
     with running(settings(base_path)) as server, grpc.insecure_channel(f"{HOST}:{server.port}") as channel:
         code, text = refusal(predict, channel, metadata=(("x-request-id", "42"),))
-    assert (code, text) == (StatusCode.INTERNAL, "internal error; the server's log says more of request 42")
+    assert (code, text) == (StatusCode.INTERNAL, "internal error; the server's log says more about request 42")
     assert "a secret of the house" in caplog.text
 
 

@@ -17,7 +17,7 @@ from serving.errors import Code, ServingError
 from serving.models.manager import Manager
 from serving.models.signatures import QUICK_BYTES, NotQuickError
 from serving.monitoring import Metrics
-from serving.rest.api import Answer, RestApi
+from serving.rest.api import Response, RestApi
 from serving.rest.http_port import RestServer
 
 
@@ -110,11 +110,11 @@ def test_a_quick_path_goes_to_a_thread_again_when_its_model_is_slow(base_path: P
     class Api:
         quick = True
 
-        def answer(self, *_: Any, on_loop: bool = False) -> Answer:
+        def answer(self, *_: Any, on_loop: bool = False) -> Response:
             if on_loop and not self.quick:
                 raise NotQuickError
             threads.append(threading.current_thread().name)
-            return Answer(Code.OK, b"{}", quick=self.quick)
+            return Response(Code.OK, b"{}", quick=self.quick)
 
     api = Api()
     server = RestServer(server_helpers.settings(base_path), api, Metrics(), lambda: True)  # type: ignore[arg-type]

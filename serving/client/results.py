@@ -1,4 +1,4 @@
-"""What clients are told: predictions, signatures, states of versions, and the one error."""
+"""What the clients return and raise: predictions, signatures, version states, and the one error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from serving.errors import Code, ServingError
 
 Array = np.ndarray[Any, Any]
 
-# TensorFlow's types as metadata names them, and NumPy's names for them.
+# TensorFlow's types as named in metadata -> NumPy's names for them.
 DTYPES = {
     "DT_FLOAT": "float32",
     "DT_DOUBLE": "float64",
@@ -38,12 +38,12 @@ class ClientError(ServingError):
     """A request that was refused, or that never reached a server.
 
     Args:
-        code: Which kind of refusal, the same over REST and gRPC.
-        message: What the server said, or why it was not reached.
-        request_id: The request's id, which the server's access log has too.
-        retry_after: Seconds that the server asked to wait for, or None.
+        code: The kind of refusal, the same over REST and gRPC.
+        message: The server's message, or why it could not be reached.
+        request_id: The request's id, which is also in the server's access log.
+        retry_after: Seconds that the server asked to wait, or None.
         unreachable: Whether no server could be reached.
-        retryable: Whether the same request may succeed in a while.
+        retryable: Whether the same request may succeed later.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ def _rebuilt(
 
 @dataclasses.dataclass(frozen=True)
 class TensorSpec:
-    """What a signature says of one input or output.
+    """A signature's description of one input or output.
 
     Attributes:
         dtype: Its type under NumPy's name, such as `float32`; `string` for text and bytes.
-        shape: Its dimensions, None where unknown; None as a whole where even their number is unknown.
+        shape: Its dimensions, each None if unknown; None as a whole if even their number is unknown.
     """
 
     dtype: str
@@ -101,7 +101,7 @@ Signature = protocol.Signature[TensorSpec]
 
 @dataclasses.dataclass(frozen=True)
 class Metadata:
-    """What a version of a model can be asked.
+    """What a version of a model can compute.
 
     Attributes:
         model: The model's name.
@@ -121,8 +121,8 @@ class VersionStatus:
     Attributes:
         version: The version.
         state: `START`, `LOADING`, `AVAILABLE`, `UNLOADING` or `END`.
-        code: OK, or why it failed.
-        message: Why it failed; empty where it did not.
+        code: OK, or the code of its failure.
+        message: Why it failed; empty if it did not.
     """
 
     version: int
@@ -133,7 +133,7 @@ class VersionStatus:
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """The answer to `predict`.
+    """The result of `predict`.
 
     Attributes:
         outputs: An array for each output, of the signature's type; strings as `bytes` objects.
@@ -144,7 +144,7 @@ class Prediction:
     request_id: str
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The outputs row by row as Python's own values; strings as `str` where they are UTF-8, else as `bytes`."""
+        """The outputs row by row as plain Python values; strings as `str` if they are UTF-8, else as `bytes`."""
         columns = [_plain(array) for array in self.outputs.values()]
         for values in zip(*columns, strict=True):
             yield dict(zip(self.outputs, values, strict=True))
@@ -152,10 +152,10 @@ class Prediction:
 
 @dataclasses.dataclass(frozen=True)
 class Classification:
-    """The answer to `classify`.
+    """The result of `classify`.
 
     Attributes:
-        classes: For each example its classes as (label, score), in the server's order.
+        classes: For each example, its classes as (label, score) in the server's order.
         request_id: The request's id.
     """
 
@@ -165,7 +165,7 @@ class Classification:
 
 @dataclasses.dataclass(frozen=True)
 class Regression:
-    """The answer to `regress`.
+    """The result of `regress`.
 
     Attributes:
         values: float32 [examples].
@@ -180,7 +180,7 @@ def _plain(array: Array) -> list[Any]:
     if array.dtype.kind == "O":
         return [_text(value) for value in array.tolist()]
     if array.dtype.kind == "f" and array.dtype.itemsize < np.dtype(float).itemsize:
-        # 0.1 and not 0.10000000149011612: the shortest decimal that is the same number in the array's own type.
+        # 0.1 rather than 0.10000000149011612: the shortest decimal that is the same number in the array's own type.
         array = array.astype(str).astype(np.float64)
     plain: list[Any] = array.tolist()
     return plain
