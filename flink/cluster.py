@@ -1,6 +1,7 @@
-"""Starts and stops a real Flink session cluster here, with Beam's job server: `python -m flink.cluster start|stop`.
+"""Starts and stops a real Flink session cluster on this machine: `python -m flink.cluster start|stop`.
 
-A JobManager, TaskManagers, and what hands Beam's pipelines to Flink; all on the loopback interface alone.
+It has a JobManager, TaskManagers, and Beam's job server, which hands pipelines to Flink; all listen only on the
+loopback interface.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Process:
     """One process of the cluster.
 
     Attributes:
-        name: What it is called here; its log is `NAME.log`.
-        folder: Of its log and of the file with its id.
+        name: Its name in this cluster; its log is `NAME.log`.
+        folder: The folder of its log and of the file with its process id.
     """
 
     name: str
@@ -65,7 +66,7 @@ class Process:
         return self.folder / f"{self.name}.pid"
 
     def start(self, command: Sequence[str]) -> None:
-        """Starts Java with these arguments; its log begins anew."""
+        """Starts Java with these arguments and a new log."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("wb") as log:
             process = subprocess.Popen(
@@ -76,24 +77,24 @@ class Process:
                 start_new_session=True,
             )
         self._pid_file.write_text(str(process.pid), encoding="ascii")
-        # For a moment a new process has no command line yet.
+        # A new process has no command line for a moment.
         while self.pid() is None and process.poll() is None:
             time.sleep(PROCESS_POLL_SECONDS)
 
     @property
     def _mark(self) -> str:
-        """A property of the Java machine that tells it from any process that got the same id later."""
+        """A Java property that distinguishes the process from any later one with the same id."""
         return f"-Dmillrace.process={self.folder.absolute()}/{self.name}"
 
     def pid(self) -> int | None:
-        """Its id while it runs."""
+        """The process id; None if it does not run."""
         if not self._pid_file.exists():
             return None
         pid = int(self._pid_file.read_text(encoding="ascii"))
         return pid if self._mark in _command_line(pid) else None
 
     def stop(self) -> bool:
-        """Ends it, by force where it does not end soon; whether it ran."""
+        """Ends the process, by force if it does not end soon; returns whether it ran."""
         pid = self.pid()
         if pid is not None:
             os.kill(pid, signal.SIGTERM)
@@ -106,13 +107,13 @@ class Process:
         return pid is not None
 
     def last_lines(self) -> str:
-        """The end of its log."""
+        """The last lines of its log."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
         return "\n".join(f"  {line[:300]}" for line in lines[-SHOWN_LINES:]) or "  (it printed nothing)"
 
 
 def _command_line(pid: int) -> str:
-    """A process's command line; empty where there is no such process, or one that has ended."""
+    """The command line of a process; empty if there is no such process, or it has ended."""
     listed = Path(f"/proc/{pid}/cmdline")
     if Path("/proc/self/cmdline").exists():
         try:
@@ -130,19 +131,19 @@ START_SECONDS = 120.0
 
 
 def default_folder() -> Path:
-    """The folder of a cluster, in the project's."""
+    """The folder of a cluster, within the project's folder."""
     return project.root() / ".flink"
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster.
+    """A Flink session cluster with Beam's job server.
 
     Attributes:
-        folder: Of its logs and process ids.
-        ports: Where it listens.
-        task_managers: How many TaskManagers it has.
-        jars: The folder of what Maven brings.
+        folder: The folder of its logs and process ids.
+        ports: The ports on which it listens.
+        task_managers: The number of TaskManagers.
+        jars: The folder of the jars that Maven downloads.
     """
 
     folder: Path = field(default_factory=default_folder)
@@ -152,20 +153,20 @@ class Cluster:
 
     @property
     def slots(self) -> int:
-        """How many tasks a TaskManager runs side by side."""
+        """The number of tasks that a TaskManager runs in parallel."""
         return max(1, (os.cpu_count() or 1) // self.task_managers)
 
     @property
     def processes(self) -> list[Process]:
-        """In the order in which they start."""
+        """The processes, in the order in which they start."""
         workers = [f"taskmanager-{number}" for number in range(1, self.task_managers + 1)]
         return [Process(name, self.folder / "run") for name in (JOB_MANAGER, *workers, JOB_SERVER)]
 
     def start(self) -> bool:
-        """Starts what does not run and waits until all of it can be used; whether anything had to be started.
+        """Starts the processes that do not run and waits until all are ready; returns whether any had to be started.
 
         Raises:
-            MillraceError: Java or Maven is missing, a port is taken, a process died or came not to its work in time.
+            MillraceError: Java or Maven is missing, a port is taken, or a process died or was not ready in time.
         """
         path = commands.find_java()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -175,12 +176,12 @@ class Cluster:
             if missing:
                 commands.fetch_jars(self.jars)
                 self._check_ports({process.name for process in missing})
-                starting = Commands(
+                start_commands = Commands(
                     path, self.folder, self.jars, self.ports, self.slots, process_sizes(_enough_memory())
                 )
-                starting.write_configuration()
+                start_commands.write_configuration()
                 for process in missing:
-                    process.start(starting.command(process.name))
+                    process.start(start_commands.command(process.name))
             try:
                 self._wait()
             except MillraceError:
@@ -189,7 +190,7 @@ class Cluster:
         return bool(missing)
 
     def stop(self) -> bool:
-        """Ends all of it; whether anything ran."""
+        """Ends all processes; returns whether any ran."""
         if not self.folder.exists():
             return False
         with (self.folder / "lock").open("w") as lock:
@@ -203,12 +204,12 @@ class Cluster:
         return any(stopped)
 
     def _check_ports(self, names: set[str]) -> None:
-        of_process = {
+        ports_of_process = {
             JOB_MANAGER: {"rest": self.ports.rest, "rpc": self.ports.rpc},
             JOB_SERVER: {name: getattr(self.ports, name) for name in ("job", "artifact", "expansion")},
         }
-        for name in names & of_process.keys():
-            for option, port in of_process[name].items():
+        for name in names & ports_of_process.keys():
+            for option, port in ports_of_process[name].items():
                 if _answers(port):
                     raise MillraceError(
                         f"port {port}, which Flink's {name} needs, is taken by another process.",
@@ -239,12 +240,12 @@ _SEE = "The whole logs are in .flink/run/; `make flink` tries again."
 
 
 def registered_task_managers(rest_port: int) -> int:
-    """How many TaskManagers the JobManager on this machine has; 0 while it does not answer."""
+    """The number of TaskManagers registered with the JobManager on this machine; 0 while it does not answer."""
     try:
         with urllib.request.urlopen(f"http://{HOST}:{rest_port}/overview", timeout=5) as response:
             return int(json.load(response)["taskmanagers"])
     except (urllib.error.URLError, ConnectionError, TimeoutError, ValueError, KeyError):
-        # It opens its port before it can answer.
+        # The JobManager opens its port before it can answer.
         return 0
 
 
@@ -273,19 +274,19 @@ FOLDER_OPTION = click.option(
     "--folder",
     default=default_folder,
     type=click.Path(path_type=Path, resolve_path=True),
-    help="Of its logs and process ids.",
+    help="Folder of the logs and process ids.",
 )
 
 
 @main.command()
 @FOLDER_OPTION
-@click.option("--rest-port", default=Ports.rest, show_default=True, help="Of Flink's REST and web page.")
-@click.option("--rpc-port", default=Ports.rpc, show_default=True, help="Of the JobManager for its TaskManagers.")
-@click.option("--job-port", default=Ports.job, show_default=True, help="Of Beam's job server.")
+@click.option("--rest-port", default=Ports.rest, show_default=True, help="Port of Flink's REST API and web page.")
+@click.option("--rpc-port", default=Ports.rpc, show_default=True, help="Port of the JobManager for its TaskManagers.")
+@click.option("--job-port", default=Ports.job, show_default=True, help="Port of Beam's job server.")
 @click.option("--artifact-port", default=Ports.artifact, show_default=True, help="Of its artifacts.")
-@click.option("--expansion-port", default=Ports.expansion, show_default=True, help="Of its expansion service.")
+@click.option("--expansion-port", default=Ports.expansion, show_default=True, help="Port of its expansion service.")
 def start(folder: Path, rest_port: int, rpc_port: int, job_port: int, artifact_port: int, expansion_port: int) -> None:
-    """Start what does not run yet, and wait until it can be used."""
+    """Start the cluster unless it runs, and wait until it is ready."""
     cluster = Cluster(folder, Ports(rest_port, rpc_port, job_port, artifact_port, expansion_port))
     try:
         started = cluster.start()
@@ -303,7 +304,7 @@ def start(folder: Path, rest_port: int, rpc_port: int, job_port: int, artifact_p
 @main.command()
 @FOLDER_OPTION
 def stop(folder: Path) -> None:
-    """Stop all of it."""
+    """Stop the cluster."""
     click.echo("Flink is stopped." if Cluster(folder).stop() else "Flink does not run.")
 
 

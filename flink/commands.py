@@ -1,4 +1,4 @@
-"""The Java that runs Flink, its jars, and the command lines of the cluster's processes with their memory."""
+"""The Java that runs Flink, Flink's jars, and the command lines and memory of the cluster's processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_java() -> str:
     """The path of Java.
 
     Raises:
-        MillraceError: There is none, or Flink does not run on it.
+        MillraceError: There is no Java, or Flink does not run on it.
     """
     path = shutil.which("java")
     version_output = _output([path, "-version"]) if path else ""
@@ -39,7 +39,7 @@ def find_java() -> str:
 
 
 def fetch_jars(folder: Path) -> None:
-    """Brings the jars into a folder, unless they are there.
+    """Downloads the jars into a folder, unless they are already there.
 
     Raises:
         MillraceError: There is no Maven, or it failed.
@@ -50,8 +50,8 @@ def fetch_jars(folder: Path) -> None:
         return
     maven = shutil.which("mvn")
     if maven is None:
-        raise MillraceError("Flink's jars come by Maven; there is no mvn in the PATH.", GET_MAVEN)
-    print("flink: bringing Flink's jars by Maven (about 150 MB, once)", flush=True)
+        raise MillraceError("Flink's jars are downloaded with Maven; there is no mvn in the PATH.", GET_MAVEN)
+    print("flink: downloading Flink's jars with Maven (about 150 MB, once)", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     ended = subprocess.run(
         [maven, "--quiet", "--batch-mode", "--file", str(POM), GOAL, f"-DoutputDirectory={folder.absolute()}"],
@@ -63,7 +63,7 @@ def fetch_jars(folder: Path) -> None:
         errors = [line for line in (ended.stdout + ended.stderr).splitlines() if "ERROR" in line]
         message = "\n".join(errors[:3]) or f"exit code {ended.returncode}"
         raise MillraceError(
-            f"Maven could not bring the jars of {POM}:\n{message}",
+            f"Maven could not download the jars of {POM}:\n{message}",
             "Check the network, or name a mirror in ~/.m2/settings.xml, and try again.",
         )
     stamp.write_text(digest, encoding="ascii")
@@ -80,15 +80,15 @@ LEAST_MEGABYTES = 4096
 
 @dataclass(frozen=True)
 class Sizes:
-    """Megabytes; the sizes of a TaskManager are those of each.
+    """Memory sizes in megabytes; those of a TaskManager are for each one.
 
     Attributes:
-        job_manager_heap: Java heap of the JobManager.
-        job_server_heap: Java heap of Beam's job server.
-        task_heap: Java heap of a TaskManager for Beam's runner.
-        managed: What a TaskManager sorts and groups in.
-        network: A TaskManager's buffers between tasks. With Flink's own 64 Transform's job, of over a hundred stages,
-            fails: "Insufficient number of network buffers".
+        job_manager_heap: The JobManager's Java heap.
+        job_server_heap: The Java heap of Beam's job server.
+        task_heap: A TaskManager's Java heap for Beam's runner.
+        managed: A TaskManager's memory for sorting and grouping.
+        network: A TaskManager's buffers between tasks. With Flink's default of 64, Transform's job of over a hundred
+            stages fails: "Insufficient number of network buffers".
     """
 
     job_manager_heap: int
@@ -102,7 +102,7 @@ def process_sizes(memory: int) -> Sizes:
     """The sizes for a machine.
 
     Args:
-        memory: Megabytes that it has; Python's workers, which do the data work, need most of them.
+        memory: The machine's megabytes; Python's workers, which do the data work, need most of them.
     """
     return Sizes(
         job_manager_heap=_between(384, memory // 32, 1024),
@@ -129,29 +129,29 @@ ENTRY_POINTS = {
     TASK_MANAGER: "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
     JOB_SERVER: "org.apache.beam.runners.flink.FlinkJobServerDriver",
 }
-# Flink 1.19 was written for Java 8 and looks into these.
+# Flink 1.19 was written for Java 8 and accesses the internals of these packages.
 OPENED = ("java.lang", "java.util", "java.util.concurrent", "java.time", "java.net", "java.io")
 
 TEMPORARY = ("staged", "tmp")
-"""Folders that are of no use once the cluster is stopped."""
+"""Folders that are not needed once the cluster is stopped."""
 
 FRAMEWORK, OFF_HEAP, METASPACE = 128, 256, 512
 """Megabytes of each TaskManager."""
 
-# What the job server asks for the class loader of, and what needs these.
+# Jars whose class loader the job server uses, and the jars that need them.
 STAGED = ("beam-runners-", "beam-sdks-", "flink-clients-", "flink-java-", "flink-optimizer-", "flink-streaming-java-")
 
 
 @dataclass(frozen=True)
 class Ports:
-    """Where the cluster listens.
+    """The ports on which the cluster listens.
 
     Attributes:
-        rest: The JobManager's REST and web page.
-        rpc: The JobManager for its TaskManagers.
+        rest: The JobManager's REST API and web page.
+        rpc: The JobManager, for its TaskManagers.
         job: Beam's job server.
-        artifact: Its artifacts.
-        expansion: Its expansion service, which nothing here uses.
+        artifact: The job server's artifact service.
+        expansion: The job server's expansion service, which nothing here uses.
     """
 
     rest: int = 8081
@@ -163,15 +163,15 @@ class Ports:
 
 @dataclass(frozen=True)
 class Commands:
-    """How the processes of a cluster are started.
+    """The command lines that start the processes of a cluster.
 
     Attributes:
         java: The path of Java.
-        folder: Of configuration and temporary files.
+        folder: The folder of configuration and temporary files.
         jars: The folder of the jars.
-        ports: Where the cluster listens.
-        slots: How many tasks a TaskManager runs side by side.
-        sizes: Of the processes' memory.
+        ports: The ports on which the cluster listens.
+        slots: The number of tasks that a TaskManager runs in parallel.
+        sizes: The processes' memory.
     """
 
     java: str
@@ -182,7 +182,7 @@ class Commands:
     sizes: Sizes
 
     def command(self, name: str) -> list[str]:
-        """The command line of a process, by its name."""
+        """The command line of the process with this name."""
         if name == JOB_MANAGER:
             return self._java(name, [f"-Xmx{self.sizes.job_manager_heap}m"], ["--configDir", str(self._configuration)])
         return self._job_server() if name == JOB_SERVER else self._task_manager()
@@ -207,14 +207,14 @@ class Commands:
 
     def _java(self, name: str, options: list[str], arguments: list[str]) -> list[str]:
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-        path = self._staged_least() if name == JOB_SERVER else ["-cp", f"{self.jars}/*"]
+        path = self._small_class_path() if name == JOB_SERVER else ["-cp", f"{self.jars}/*"]
         log = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss"]
         return [self.java, *opened, *options, *log, *path, ENTRY_POINTS[name], *arguments]
 
-    def _staged_least(self) -> list[str]:
-        """A class path that is a few jars, with all the others where Java's own classes are.
+    def _small_class_path(self) -> list[str]:
+        """A class path of only a few jars, with the others on Java's boot class path.
 
-        With each job the job server sends its class path to the cluster, which has all of it: 150 MB.
+        With each job the job server sends its class path to the cluster, which already has all of its 150 MB.
         """
         jars = sorted(self.jars.glob("*.jar"))
         staged = [jar for jar in jars if jar.name.startswith(STAGED)]
@@ -222,7 +222,7 @@ class Commands:
         return [f"-Xbootclasspath/a:{os.pathsep.join(map(str, unstaged))}", "-cp", os.pathsep.join(map(str, staged))]
 
     def write_configuration(self) -> None:
-        """Writes what all of them read."""
+        """Writes the configuration that all processes read."""
         self._configuration.mkdir(parents=True, exist_ok=True)
         settings = {
             "jobmanager.rpc.address": HOST,
@@ -242,16 +242,16 @@ class Commands:
         (self._configuration / "flink-conf.yaml").write_text("".join(lines), encoding="utf-8")
 
 
-def _worker_sizes(chosen: Sizes) -> Mapping[str, str]:
-    """A TaskManager wants every size given, as Flink's own script does."""
+def _worker_sizes(sizes: Sizes) -> Mapping[str, str]:
+    """A TaskManager's memory settings; like Flink's own script, they give every size."""
     memory_sizes = {
         "framework.heap.size": FRAMEWORK,
         "framework.off-heap.size": FRAMEWORK,
-        "task.heap.size": chosen.task_heap,
+        "task.heap.size": sizes.task_heap,
         "task.off-heap.size": OFF_HEAP,
-        "managed.size": chosen.managed,
-        "network.min": chosen.network,
-        "network.max": chosen.network,
+        "managed.size": sizes.managed,
+        "network.min": sizes.network,
+        "network.max": sizes.network,
         "jvm-metaspace.size": METASPACE,
         "jvm-overhead.min": 192,
         "jvm-overhead.max": 192,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs a Chromium for the tests where there is none: Playwright's own, else the system's package.
+# Installs Chromium for the tests if there is none: Playwright's own, or else the system's package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,9 +12,9 @@ if [ -n "${MILLRACE_CHROMIUM:-}" ]; then
 fi
 
 echo "browser: installing Chromium for the tests"
-# What Playwright says is shown only if nothing else helps either.
+# Playwright's output is shown only if nothing else helps either.
 seconds=180
-if said=$(timeout "$seconds" .venv/bin/playwright install chromium 2>&1) && "$python" tests/browser.py --try; then
+if output=$(timeout "$seconds" .venv/bin/playwright install chromium 2>&1) && "$python" tests/browser.py --try; then
   exit 0
 fi
 
@@ -23,13 +23,13 @@ if [ "$(id -u)" != 0 ]; then
   admin=(sudo -n)
 fi
 if command -v apt-get >/dev/null; then
-  echo "browser: Playwright's own could not be had or does not start; trying the system's package"
+  echo "browser: Playwright's Chromium could not be installed or does not start; trying the system's package"
   export DEBIAN_FRONTEND=noninteractive
   "${admin[@]}" apt-get update -qq || true
   if "${admin[@]}" apt-get install -y -qq --no-install-recommends chromium && "$python" tests/browser.py --try; then
     exit 0
   fi
 fi
-echo "$said" >&2
+echo "$output" >&2
 echo "browser: could not install Chromium. Install Chromium or Chrome yourself, and set MILLRACE_CHROMIUM to its path if it is not in the PATH." >&2
 exit 1

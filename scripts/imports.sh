@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails on an import of a package that setup.py does not declare, which would be there only as long as another needs it.
+# Fails on imports of packages that setup.py does not declare, which are there only as long as another package needs them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

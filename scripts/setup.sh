@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .venv from requirements.lock, once; again only when the lock or setup.py changes.
+# Makes .venv from requirements.lock; again only if the lock or setup.py has changed.
 # Needs Python 3.10, or uv, or any Python 3 that can install uv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ fail() {
   exit 1
 }
 
-# A version manager's shim may stand in the PATH and fail when called, so each candidate is tried, not looked up.
+# A version manager's shim may be in the PATH and fail when called, so each candidate is tried, not just looked up.
 find_uv() {
   if uv --version >/dev/null 2>&1; then
     echo uv
@@ -40,13 +40,13 @@ uv=$(find_uv) || fail "found neither uv nor a Python 3 with venv and pip to inst
 
 echo "setup: making $venv from requirements.lock (about 3 GB, once)"
 if ! "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 10))' >/dev/null 2>&1; then
-  # Asked for by path where one is found, for a version manager's shim may be in the way of the name.
+  # Requested by path if one is found, since a version manager's shim may shadow the name.
   python=$("$uv" python find --system 3.10 2>/dev/null) || python=3.10
   "$uv" venv --quiet --clear --python "$python" "$venv" 2>/dev/null ||
     fail "Millrace needs Python 3.10; found $(python3 --version 2>&1 | head -n 1). Install Python 3.10 (python3.10 in the PATH, pyenv install 3.10, or uv python install 3.10) and try again."
 fi
 "$uv" pip sync --quiet --python "$venv/bin/python" --require-hashes requirements.lock
 "$uv" pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation -e .
-# Compiled here once, or the first run would pay for it.
+# Compiled once here; otherwise the first run would pay for it.
 "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null 2>&1 || true
 echo "$digest" >"$stamp"

@@ -1,4 +1,4 @@
-"""A network of `tf_keras.applications`, trained before on other images, in place of one trained from scratch."""
+"""A network from `tf_keras.applications`, pretrained on other images, in place of one trained from scratch."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class BackboneParams(Settings):
 
     Attributes:
         name: A model of `tf_keras.applications`, such as `MobileNetV2`.
-        weights: A file of its weights without the top, as Keras's site has them (`…_no_top.h5`); None begins with
-            random weights. Nothing is ever fetched.
-        image_size: Images are resized to so many pixels each way; those that the weights were trained with do best.
+        weights: A file of its weights without the top, as on Keras's site (`…_no_top.h5`); None begins with random
+            weights. Nothing is ever downloaded.
+        image_size: Images are resized to this many pixels each way; the size that the weights were trained with does
+            best.
     """
 
     name: str
@@ -37,14 +38,14 @@ def backbone_features(pixels: tf.Tensor, params: BackboneParams) -> tf.Tensor:
     """Returns the backbone's feature maps, [batch, rows, columns, channels].
 
     The backbone is the layer `backbone`, a model of its own, so that `trainer.phases` can freeze it. With weights from
-    a file its batch normalization stays as it was trained: a few small batches would spoil its averages.
+    a file, its batch normalization stays as it was trained: a few small batches would spoil its averages.
 
     Args:
         pixels: Images, uint8 [batch, height, width, 1 or 3].
         params: See `BackboneParams`.
 
     Raises:
-        TrainingError: There is no such model, or its file of weights is missing or of another model.
+        TrainingError: There is no such model, or its weights file is missing or belongs to another model.
     """
     build = _builder(params.name)
     size = params.image_size
@@ -68,7 +69,7 @@ def _builder(name: str) -> Callable[..., tf_keras.Model]:
 
 def _with_weights(build: Callable[..., tf_keras.Model], params: BackboneParams) -> tf_keras.Model:
     arguments: dict[str, Any] = {"include_top": False, "input_shape": (params.image_size, params.image_size, 3)}
-    # Never by `weights=`, which takes the word `imagenet` for leave to download.
+    # Never through `weights=`, which downloads them if given the word `imagenet`.
     network = build(weights=None, **arguments)
     if params.weights is None:
         logging.warning("The backbone %s begins with random weights: its weights are set to null.", params.name)

@@ -1,4 +1,4 @@
-"""The recipe's own node: some images of each class, drawn into the report. See docs/recipe-nodes.md."""
+"""The recipe's own node: draws some images of each class for the report. See docs/recipe-nodes.md."""
 
 import base64
 import json
@@ -15,20 +15,20 @@ from components.artifacts import split_files
 from components.plots import Plot
 
 SIDE = 36
-"""Pixels of an image each way."""
+"""The width and height of an image in pixels."""
 
 CELL = SIDE + 4
 
 LABELS_WIDTH = 120
 LOOKED_THROUGH = 2_000
-"""Of so many rows images are taken: a class that is rarer than that has none."""
+"""How many rows to search for images: a class that does not appear in them has none."""
 
 
 @component
 def SampleImages(  # noqa: N802 (TFX names a component as the node is named)
     examples: InputArtifact[Examples], plot: OutputArtifact[Plot], per_class: Parameter[int] = 8
 ) -> None:
-    """Draws the first images of each class of the `train` split, a row a class."""
+    """Draws the first images of each class in the `train` split, one row per class."""
     names = json.loads(examples.get_string_custom_property("class_names") or "[]")
     images = _first_images(split_files(examples, "train"), per_class)
     rows = [

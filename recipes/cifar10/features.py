@@ -15,12 +15,12 @@ LABEL = "label"
 
 
 class Params(Settings):
-    """What `transform.params` of recipe.yaml may hold; the values here, CIFAR-10's, are what it holds when silent.
+    """The keys of `transform.params` in recipe.yaml; the defaults are CIFAR-10's.
 
     Attributes:
         height: Pixels; images of another height are resized.
         width: Pixels; images of another width are resized.
-        channels: 3 for color, 1 for shades of gray; images of the other kind are converted.
+        channels: 3 for color, 1 for grayscale; images of the other kind are converted.
     """
 
     height: int = Field(default=32, ge=1)
@@ -46,7 +46,7 @@ def preprocessing_fn(inputs: Mapping[str, tf.Tensor], custom_config: Mapping[str
 
 def decoded(encoded: tf.Tensor, params: Params) -> tf.Tensor:
     """Returns the pixels of one encoded image, uint8 [height, width, channels]; of a GIF, the first frame's."""
-    # Always as color first: a GIF has no other form.
+    # Always decoded as color first, the only form in which GIFs can be decoded.
     pixels = tf.io.decode_image(encoded, channels=3, expand_animations=False)
     pixels.set_shape([None, None, 3])
     resized = tf.image.resize(pixels, [params.height, params.width], antialias=True)
@@ -55,7 +55,7 @@ def decoded(encoded: tf.Tensor, params: Params) -> tf.Tensor:
 
 
 def with_range(pixels: tf.Tensor) -> tf.Tensor:
-    """Returns `pixels`, int64, with 0 to 255 noted in the transformed schema: they then are kept as bytes."""
+    """Returns `pixels`, int64, with the range 0 to 255 in the transformed schema, so that they are stored as bytes."""
     pixels = tf.identity(pixels)
     schema_inference.set_tensor_schema_override(pixels, tf.constant(0, tf.int64), tf.constant(255, tf.int64))
     return pixels

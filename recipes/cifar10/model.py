@@ -1,7 +1,7 @@
 """The cifar10 recipe's model: a residual network for small images (He et al., 2015, arXiv:1512.03385, section 4.2).
 
-Three stages of residual blocks, each with half the resolution and twice the channels of the one before. In its place a
-network of `tf_keras.applications` may be fine-tuned: see backbone.py.
+Three stages of residual blocks, each with half the resolution and twice the channels of the one before. A network from
+`tf_keras.applications` may be fine-tuned instead: see backbone.py.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ LAYERS_PER_BLOCK = 2
 
 
 class Params(Settings):
-    """What `trainer.params` of recipe.yaml may hold; the values here are what it holds when silent.
+    """The keys of `trainer.params` in recipe.yaml, with their defaults.
 
     Attributes:
         num_classes: Class ids in the data: 0 to `num_classes` - 1.
         depth: Layers with weights, 6n + 2: 20 is the paper's smallest network.
         width: Channels of the first stage; the paper has 16.
         learning_rate: AdamW's, before any schedule.
-        weight_decay: AdamW's: the part of a weight, times the learning rate, that each step takes away.
-        label_smoothing: The part of the probability that is spread evenly over all classes.
-        max_shift: Training images are shifted by up to so many pixels to each side.
+        weight_decay: AdamW's: the fraction of a weight, times the learning rate, that each step subtracts.
+        label_smoothing: The fraction of the probability that is spread evenly over all classes.
+        max_shift: The most pixels by which training images are shifted in each direction.
         horizontal_flip: Whether half of the training images are mirrored: right for animals, wrong for digits.
         backbone: See `backbone.BackboneParams`; None trains the residual network.
     """
@@ -61,14 +61,14 @@ def build_model(features: Sequence[Feature], params: Mapping[str, Any]) -> tf_ke
     """Returns the uncompiled model.
 
     Its input `image` is uint8 [batch, height, width, channels], its output `probabilities` float32
-    [batch, num_classes]. The layer `embedding` gives what the classes are told apart by: [batch, channels].
+    [batch, num_classes]. The layer `embedding` gives the representation that the classifier uses: [batch, channels].
 
     Args:
-        features: The image alone.
+        features: Only the image.
         params: See `Params`.
 
     Raises:
-        TrainingError: `features` are others, or the backbone cannot be had.
+        TrainingError: `features` has other features, or the backbone cannot be built.
     """
     settings = Params(**params)
     image = _only_image(features)
@@ -76,7 +76,7 @@ def build_model(features: Sequence[Feature], params: Mapping[str, Any]) -> tf_ke
     maps = backbone_features(pixels, settings.backbone) if settings.backbone else _residual_network(pixels, settings)
     embedding = tf_keras.layers.GlobalAveragePooling2D(name="embedding")(maps)
     logits = tf_keras.layers.Dense(settings.num_classes, name="logits")(embedding)
-    # In float32 even under mixed precision: near 0 and 1 half precision has no probabilities left.
+    # In float32 even under mixed precision: near 0 and 1, half precision cannot tell probabilities apart.
     probabilities = tf_keras.layers.Activation("softmax", dtype="float32", name="probabilities")(logits)
     return tf_keras.Model(pixels, probabilities, name="fine_tuned" if settings.backbone else f"resnet_{settings.depth}")
 
@@ -104,7 +104,7 @@ def augment(features: Mapping[str, tf.Tensor], seed: tf.Tensor, params: Mapping[
     """
     settings = Params(**params)
     images = features["image"]
-    # Of one seed many, for numbers drawn with the same seed are the same.
+    # Many seeds from one, since equal seeds draw equal numbers.
     seeds = tf.unstack(tf.random.split(seed, 2))
     if settings.max_shift:
         images = shifted(images, settings.max_shift, seeds[0])
@@ -130,7 +130,7 @@ def shifted(images: tf.Tensor, max_shift: int, seed: tf.Tensor) -> tf.Tensor:
 
 
 def mirrored(images: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Returns images [batch, height, width, channels], about half of them with left and right exchanged."""
+    """Returns images [batch, height, width, channels], about half of them mirrored left to right."""
     chosen = tf.random.stateless_uniform([tf.shape(images)[0], 1, 1, 1], seed) < 0.5
     return tf.where(chosen, images[:, :, ::-1], images)
 
@@ -172,12 +172,12 @@ def _normalized_convolution(maps: tf.Tensor, channels: int, strides: int) -> tf.
     convolution = tf_keras.layers.Conv2D(
         channels, 3, strides, padding="same", use_bias=False, kernel_initializer="he_normal"
     )
-    # Not Keras's 0.99, which needs hundreds of steps to forget the values that it begins with.
+    # Not Keras's 0.99, which takes hundreds of steps to forget its initial values.
     return tf_keras.layers.BatchNormalization(momentum=0.9)(convolution(maps))
 
 
 def _shortcut(maps: tf.Tensor, channels: int, strides: int) -> tf.Tensor:
-    """Returns the identity, subsampled and filled up with zero channels: the paper's option A, without weights."""
+    """Returns the identity, subsampled and padded with zero channels: the paper's option A, without weights."""
     if strides > 1:
         maps = maps[:, ::strides, ::strides]
     missing = channels - maps.shape[-1]
@@ -188,7 +188,7 @@ class SmoothedSparseCrossentropy(tf_keras.losses.SparseCategoricalCrossentropy):
     """`CategoricalCrossentropy(label_smoothing=…)` for class ids (Szegedy et al., 2015, arXiv:1512.00567, section 7).
 
     Args:
-        label_smoothing: The part of the probability that is spread evenly over all classes; in [0, 1).
+        label_smoothing: The fraction of the probability that is spread evenly over all classes; in [0, 1).
     """
 
     def __init__(self, label_smoothing: float = 0.0) -> None:

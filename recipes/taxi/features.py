@@ -1,9 +1,9 @@
 """The taxi recipe's features: from raw trips to numbers, the same in training and in serving.
 
-Every function takes and gives tensors of shape [batch]. Nothing is left sparse: what is missing gets a value or a
-category of its own, so that a trip whose meter or GPS failed is still predicted.
+Every function takes and returns tensors of shape [batch]. Nothing stays sparse: a missing value gets a value or a
+category of its own, so that a trip whose meter or GPS failed can still be predicted.
 
-Left out on purpose: `trip_start_timestamp`, since a clock always runs past what training saw, and
+Deliberately left out: `trip_start_timestamp`, since in serving it always lies beyond what training saw, and
 `pickup_census_tract`, which is known for one trip in 15,002.
 """
 
@@ -22,7 +22,7 @@ LABEL = "big_tip"
 AMOUNTS = ("fare", "trip_miles", "trip_seconds")
 COORDINATES = ("pickup_latitude", "pickup_longitude", "dropoff_latitude", "dropoff_longitude")
 WORDS = ("payment_type", "company")
-# Integers that name a thing, with the lowest and the highest name: the calendar, and Chicago's 77 community areas.
+# Integers that are names, with the lowest and highest one: the calendar, and Chicago's 77 community areas.
 CATEGORIES = {
     "trip_start_hour": (0, 23),
     "trip_start_day": (1, 7),
@@ -33,12 +33,12 @@ CATEGORIES = {
 
 NUM_AMOUNT_BUCKETS = 20
 NUM_COORDINATE_BUCKETS = 10
-# A rarer word than this says nothing that could be learned; such words share one id, which so gets trained too.
+# Too little can be learned about words rarer than this; they share one id, which thereby gets trained too.
 MIN_ROWS_PER_WORD = 10
 MISSING_WORD = "(missing)"
-# Distinct tracts in 15,002 trips: 229. Hashed, since unlike a vocabulary a hash needs no pass over the data.
+# There are 229 distinct tracts in 15,002 trips. Hashed, since unlike a vocabulary, a hash needs no pass over the data.
 NUM_TRACTS = 1000
-# Distinct pairs of community areas in 10,000 trips: 546. Twice as many buckets keeps most of them apart.
+# There are 546 distinct pairs of community areas in 10,000 trips. Twice as many buckets keep most of them apart.
 NUM_ROUTES = 1000
 
 RawFeature: TypeAlias = tf.Tensor | tf.SparseTensor
@@ -54,7 +54,7 @@ def preprocessing_fn(inputs: Mapping[str, RawFeature]) -> dict[str, tf.Tensor]:
     outputs = {}
     for name in AMOUNTS:
         outputs[name] = z_scored_log(as_float(inputs[name]))
-        # Beside the number itself: two tips in three are whole dollars, so the odds of more than 20 % move in steps.
+        # Besides the number itself: two tips in three are whole dollars, so the odds of more than 20 % move in steps.
         outputs[f"{name}_bucket"] = quantile_bucket(as_float(inputs[name]), NUM_AMOUNT_BUCKETS)
     for name in COORDINATES:
         outputs[name] = quantile_bucket(as_float(inputs[name]), NUM_COORDINATE_BUCKETS)
@@ -74,17 +74,17 @@ def dense(values: RawFeature, default: float | int | str) -> tf.Tensor:
 
     Args:
         values: A sparse tensor of shape [batch, 1], or a dense one of shape [batch] or [batch, 1].
-        default: The value of a missing one; of the same type as `values`.
+        default: What replaces missing values; of the same type as `values`.
     """
     if isinstance(values, tf.SparseTensor):
-        # A batch without a single value arrives with shape [batch, 0].
+        # A batch without any value arrives with shape [batch, 0].
         column = tf.SparseTensor(values.indices, values.values, [values.dense_shape[0], 1])
         values = tf.sparse.to_dense(column, default)
     return tf.reshape(values, [-1])
 
 
 def as_float(values: RawFeature) -> tf.Tensor:
-    """Returns numbers as float32 [batch], NaN where missing: TFT's analyzers pass over NaN."""
+    """Returns numbers as float32 [batch], NaN where missing: TFT's analyzers ignore NaN."""
     return dense(tf.cast(values, tf.float32), float("nan"))
 
 
@@ -99,7 +99,7 @@ def as_words(values: RawFeature) -> tf.Tensor:
 def z_scored_log(amounts: tf.Tensor) -> tf.Tensor:
     """Returns log(1 + amount) scaled to mean 0 and variance 1, float32 [batch]; 0, the mean, where it is unknown.
 
-    A negative amount is a fault of the meter and counts as unknown.
+    A negative amount is an error of the meter and counts as unknown.
     """
     logarithms = tf.math.log1p(tf.where(amounts >= 0, amounts, float("nan")))
     scaled = tft.scale_to_z_score(logarithms)
@@ -107,13 +107,15 @@ def z_scored_log(amounts: tf.Tensor) -> tf.Tensor:
 
 
 def quantile_bucket(values: tf.Tensor, num_buckets: int) -> tf.Tensor:
-    """Returns which of `num_buckets` equally full ranges a value is in, int64 [batch], from 1; 0 if missing."""
+    """Returns which of `num_buckets` equally filled ranges a value is in, int64 [batch], from 1; 0 if missing."""
     buckets = tft.bucketize(values, num_buckets) + 1
     return with_domain(tf.where(tf.math.is_finite(values), buckets, 0), num_buckets + 1)
 
 
 def word_id(words: tf.Tensor) -> tf.Tensor:
-    """Returns a word's rank by frequency, int64 [batch]: 0 the commonest; one id past the last for all rare words."""
+    """Returns a word's rank by frequency, int64 [batch]: 0 is the most common; all rare words share the id after the
+    last.
+    """
     return tft.compute_and_apply_vocabulary(words, frequency_threshold=MIN_ROWS_PER_WORD, num_oov_buckets=1)
 
 
@@ -130,7 +132,7 @@ def cross(outer: tf.Tensor, num_outer: int, inner: tf.Tensor, num_inner: int) ->
 
 
 def hashed_pair(first: tf.Tensor, second: tf.Tensor, num_buckets: int) -> tf.Tensor:
-    """Returns a pair of categories hashed to 0..`num_buckets` - 1, int64 [batch], for pairs too many to number."""
+    """Returns a pair of categories hashed to 0..`num_buckets` - 1, int64 [batch]; for pairs too many to number."""
     pairs = tf.strings.join([tf.strings.as_string(first), tf.strings.as_string(second)], separator=">")
     return hashed(pairs, num_buckets)
 
@@ -141,7 +143,7 @@ def hashed(words: tf.Tensor, num_buckets: int) -> tf.Tensor:
 
 
 def with_domain(ids: tf.Tensor, num_categories: int) -> tf.Tensor:
-    """Returns `ids`, int64 [batch], with their range noted in the transformed schema, where the trainer reads it."""
+    """Returns `ids`, int64 [batch], with their range set in the transformed schema, where the trainer reads it."""
     ids = tf.identity(ids)
     # What tft.apply_buckets and tft.apply_vocabulary do with their results; outside TFT's graphs it has no effect.
     schema_inference.set_tensor_schema_override(
@@ -153,12 +155,12 @@ def with_domain(ids: tf.Tensor, num_categories: int) -> tf.Tensor:
 def is_big_tip(fare: tf.Tensor, tips: tf.Tensor) -> tf.Tensor:
     """Returns 1 where the tip is more than 20 % of the fare, else 0, int64 [batch].
 
-    Where fare or tip is unknown, or nothing was paid, the question has no answer and the label is 0.
+    Where the fare or tip is unknown, or nothing was paid, the label is 0.
     """
     is_known = tf.math.is_finite(fare) & tf.math.is_finite(tips)
     fare_cents = _cents(tf.where(is_known, fare, 0.0))
     tip_cents = _cents(tf.where(is_known, tips, 0.0))
-    # In whole cents: 1 trip in 75 tips exactly 20 %, and float32 takes some of those for more.
+    # In whole cents: 1 trip in 75 has a tip of exactly 20 %, some of which float32 takes for more.
     big = (fare_cents > 0) & (5 * tip_cents > fare_cents)
     return tf.cast(big, tf.int64)
 

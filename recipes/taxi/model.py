@@ -1,7 +1,7 @@
 """The taxi recipe's model: wide & deep (Cheng et al., 2016, arXiv:1606.07792).
 
-The wide part is a logistic regression on every category and number: it memorizes. The deep part sees each category as a
-short vector and finds out what goes together: it generalizes. Their logits add up.
+The wide part is a logistic regression on every category and number: it memorizes. The deep part embeds each category as
+a short vector and learns what goes together: it generalizes. Their logits are added.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from contracts.settings import Settings
 
 
 class Params(Settings):
-    """What `trainer.params` of recipe.yaml may hold; the values here are what it holds when silent."""
+    """The keys of `trainer.params` in recipe.yaml, with their defaults."""
 
-    # Small on purpose: 10,000 trips are soon memorized, and 3,000 steps are already worse than 1,000.
+    # Deliberately small: 10,000 trips are soon memorized, and 3,000 steps are already worse than 1,000.
     hidden_units: tuple[int, ...] = (64, 32)
     embedding_size: int = 2
     dropout: float = 0.1
@@ -43,7 +43,7 @@ def build_model(features: Sequence[Feature], params: Mapping[str, Any]) -> tf_ke
     ids, num_ids = _stacked_ids(features, inputs)
 
     logit = _wide(numbers, ids, num_ids) + _deep(numbers, ids, num_ids, settings)
-    # In float32 even under mixed precision: near 0 and 1 half precision has no probabilities left.
+    # In float32 even under mixed precision: near 0 and 1, half precision cannot tell probabilities apart.
     probability = tf_keras.layers.Activation("sigmoid", dtype="float32", name="probability")(logit)
     return tf_keras.Model(inputs, probability, name="wide_and_deep")
 
@@ -58,15 +58,15 @@ def compile_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stacked_numbers(features: Sequence[Feature], inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Returns the features that are numbers side by side, float32 [batch, numbers]."""
+    """Returns the numeric features side by side, float32 [batch, numbers]."""
     return tf.stack([tf.cast(inputs[f.name], tf.float32) for f in features if f.num_categories is None], axis=1)
 
 
 def _stacked_ids(features: Sequence[Feature], inputs: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, int]:
-    """Returns all categories side by side, int64 [batch, categories], and how many ids they have together.
+    """Returns all categories side by side, int64 [batch, categories], and their total number of ids.
 
-    The ids of each feature start where those of the feature before end, so that one table embeds them all in one
-    lookup: at this size a step costs as much as it has operations.
+    Each feature's ids start where those of the previous feature end, so that one table embeds them all in one lookup:
+    at this size, the cost of a step is its number of operations.
     """
     sizes = {f.name: f.num_categories for f in features if f.num_categories is not None}
     offsets = [0, *accumulate(sizes.values())]

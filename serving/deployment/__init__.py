@@ -1,4 +1,4 @@
-"""Writes what runs a pushed model under the real TensorFlow Serving: Docker, Kubernetes, KServe."""
+"""Writes the files that run a pushed model under the real TensorFlow Serving: Docker, Kubernetes, KServe."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ ALL_FILES = (
     KUBERNETES,
     INFERENCE_SERVICE,
 )
-"""Every name that a deployment may write."""
+"""The names of all files that a deployment may write."""
 
-# No line is broken: a command is read, and copied, whole.
+# Lines are not wrapped: people read and copy a command as a whole.
 LINE_LENGTH = 10_000
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as they read."""
+    """Writes texts of several lines as blocks, line by line."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -40,7 +40,7 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
-# The same list twice is written twice: people read these files.
+# No aliases: a list used twice is written twice, since people read these files.
 _Dumper.ignore_aliases = lambda _self, _data: True  # type: ignore[method-assign,assignment]
 
 
@@ -49,11 +49,11 @@ def files(deployment: Deployment, header: str) -> dict[str, str]:
 
     Args:
         deployment: What to deploy.
-        header: The comment that each file begins with, a line: where it comes from.
+        header: The one-line comment at the top of each file, which says where it comes from.
 
     Returns:
-        The texts by file name, of those in ALL_FILES that this deployment has. Kubernetes' objects are left out where
-        TensorFlow Serving does not read the store; batching.config where nothing is batched.
+        File name -> text, for the files in ALL_FILES that this deployment has: without Kubernetes' objects if
+        TensorFlow Serving cannot read the store, and without batching.config if nothing is batched.
     """
     texts = docker.config_files(deployment, deployment.folder)
     texts[DOCKERFILE] = docker.dockerfile(deployment)

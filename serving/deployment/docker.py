@@ -23,7 +23,7 @@ FOLDER = "/etc/tensorflow-serving"
 MODELS = "models.config"
 BATCHING = "batching.config"
 MONITORING = "monitoring.config"
-# Object stores are asked over the network, and charge for it; the default is every second.
+# Object stores charge for each poll, which goes over the network; the default is every second.
 URI_POLL_SECONDS = 30
 
 
@@ -45,7 +45,7 @@ def flags(deployment: Deployment, base_path: str) -> list[str]:
 
 
 def config_files(deployment: Deployment, base_path: str) -> dict[str, str]:
-    """The files that the flags name, by their names."""
+    """File name -> text, for the files that the flags name."""
     texts = {MODELS: models(deployment, base_path), MONITORING: monitoring()}
     return (
         texts
@@ -55,7 +55,7 @@ def config_files(deployment: Deployment, base_path: str) -> dict[str, str]:
 
 
 def models(deployment: Deployment, base_path: str) -> str:
-    """A ModelServerConfig: one model, which of its versions to serve, and their labels.
+    """A ModelServerConfig: one model, its versions to serve and their labels.
 
     Args:
         deployment: What to serve.
@@ -79,7 +79,7 @@ def batching(parameters: BatchingSettings, threads: int) -> str:
 
     Args:
         parameters: How requests are batched.
-        threads: How many batches run at a time, unless they say.
+        threads: How many batches run at a time, unless the parameters say.
     """
     wrapped = {
         "max_batch_size": parameters.max_batch_size,
@@ -100,7 +100,7 @@ def monitoring() -> str:
 
 
 USER = 1000
-"""A user without rights, as in KServe's runtime; TensorFlow Serving's image names none."""
+"""An unprivileged user, as in KServe's runtime; TensorFlow Serving's image sets none."""
 
 CHECK_SECONDS = 10
 CHECK_TIMEOUT_SECONDS = 5
@@ -108,7 +108,7 @@ CHECK_RETRIES = 3
 
 
 def health_check(deployment: Deployment) -> list[str]:
-    """A command that succeeds once a version serves. The image has no curl, but a bash that opens connections."""
+    """A command that succeeds once a version is served. The image has no curl, but a bash that can open connections."""
     request = f"GET {deployment.readiness_path} HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n"
     script = (
         f"exec 3<>/dev/tcp/127.0.0.1/{REST_PORT} && printf '{request}' >&3 && "
@@ -139,7 +139,7 @@ def dockerfile(deployment: Deployment) -> str:
 
 
 def compose(deployment: Deployment) -> dict[str, Any]:
-    """One server on loopback, over the folder that the Pusher writes."""
+    """One server on the loopback interface, serving the folder that the Pusher writes."""
     configs = config_files(deployment, deployment.folder)
     mounts = {f"./{name}": f"{FOLDER}/{name}" for name in configs} | {deployment.local_folder: deployment.folder}
     service = {
@@ -153,11 +153,11 @@ def compose(deployment: Deployment) -> dict[str, Any]:
         "tmpfs": ["/tmp"],  # noqa: S108 (the container's own)
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
-        # TensorFlow Serving handles no signals, and a first process without a handler ignores SIGTERM.
+        # TensorFlow Serving handles no signals, and as process 1 it would ignore SIGTERM.
         "init": True,
         "restart": "unless-stopped",
         "healthcheck": {
-            # Compose takes a single dollar sign for a variable of its own.
+            # Compose takes a single dollar sign for one of its own variables.
             "test": ["CMD", *(part.replace("$", "$$") for part in health_check(deployment))],
             "interval": f"{CHECK_SECONDS}s",
             "timeout": f"{CHECK_TIMEOUT_SECONDS}s",
@@ -170,11 +170,11 @@ def compose(deployment: Deployment) -> dict[str, Any]:
 
 
 def _limits(resources: ResourcesSettings) -> dict[str, str]:
-    """The amounts as Compose writes them, whose units are binary without saying so."""
+    """The amounts in Compose's notation, whose units are binary although they do not say so."""
     return {"cpus": f"{resources.cpu:g}", "memory": re.sub("i$", "b", resources.memory).lower()}
 
 
 def _mount(source: str, target: str) -> dict[str, Any]:
-    """A read-only mount that fails where there is nothing; Docker would make an empty folder, and the server wait."""
+    """A read-only mount that fails if the source is missing; Docker would make an empty folder, and the server wait."""
     bind = {"create_host_path": False}
     return {"type": "bind", "source": source, "target": target, "read_only": True, "bind": bind}

@@ -10,7 +10,7 @@ from serving.deployment import docker
 from serving.deployment.docker import GRPC_PORT, HEALTH_SERVICE, METRICS_PATH, PROGRAM, REST_PORT, USER
 from serving.deployment.target import Deployment
 
-# What is left for the server to end once it has answered what it had taken.
+# Time for the server to exit after it has answered the requests that it had accepted.
 STOP_SECONDS = 5
 STARTUP_PERIOD_SECONDS = 2
 
@@ -23,14 +23,14 @@ def pod_template(deployment: Deployment, labels: dict[str, str]) -> dict[str, An
         "prometheus.io/scrape": "true",
         "prometheus.io/port": str(REST_PORT),
         "prometheus.io/path": METRICS_PATH,
-        # New settings are new pods: TensorFlow Serving reads the files once.
+        # Changed settings need new pods: TensorFlow Serving reads the files only once.
         "checksum/config": digest,
     }
     return {"metadata": {"labels": labels, "annotations": annotations}, "spec": _spec(deployment, labels)}
 
 
 def container_security() -> dict[str, Any]:
-    """What the container may do: nothing that serving does not need."""
+    """Denies the container everything that serving does not need."""
     return {
         "runAsNonRoot": True,
         "runAsUser": USER,
@@ -43,7 +43,7 @@ def container_security() -> dict[str, Any]:
 
 
 def container_resources(deployment: Deployment) -> dict[str, Any]:
-    """As much promised as allowed: latency does not depend on neighbours, nor is the server killed for their memory."""
+    """Requests equal to limits: latency does not depend on neighbours, nor is the server killed for their memory."""
     resources = deployment.settings.resources
     is_whole = float(resources.cpu).is_integer()
     cpu = str(int(resources.cpu)) if is_whole else f"{round(resources.cpu * 1000)}m"
@@ -81,7 +81,7 @@ def _container(deployment: Deployment) -> dict[str, Any]:
         "args": docker.flags(deployment, deployment.served_from),
         "ports": [{"name": "grpc", "containerPort": GRPC_PORT}, {"name": "rest", "containerPort": REST_PORT}],
         **_probes(deployment),
-        # A server that shall stop goes on answering while the cluster learns to send it no more.
+        # A stopping server goes on answering until the cluster no longer sends it requests.
         "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(deployment.settings.drain_seconds)]}}},
         "resources": container_resources(deployment),
         "securityContext": container_security(),
@@ -90,8 +90,8 @@ def _container(deployment: Deployment) -> dict[str, Any]:
 
 
 def _probes(deployment: Deployment) -> dict[str, Any]:
-    """Started: the ports are open, which they are once the first version is loaded. Ready: a version serves."""
-    # Kubernetes takes no port's name in a gRPC probe.
+    """Started: the ports are open, as they are once the first version is loaded. Ready: a version is being served."""
+    # A gRPC probe in Kubernetes does not take a port's name.
     health = {"port": GRPC_PORT, "service": HEALTH_SERVICE}
     return {
         "startupProbe": {
@@ -130,13 +130,13 @@ def _spread(over: str, labels: dict[str, str]) -> dict[str, Any]:
     }
 
 
-# As in KServe's runtime kserve-tensorflow-serving, whose container these are.
+# The container of KServe's runtime kserve-tensorflow-serving.
 KSERVE_REST_PORT = 8080
 KSERVE_MODELS_FOLDER = "/mnt/models"
 
 
 def inference_service(deployment: Deployment) -> dict[str, Any]:
-    """The InferenceService; splitting traffic takes Knative, so it asks for that."""
+    """The InferenceService; it asks for Knative, which splitting traffic needs."""
     return {
         "apiVersion": "serving.kserve.io/v1beta1",
         "kind": "InferenceService",
@@ -156,7 +156,7 @@ def _predictor(deployment: Deployment) -> dict[str, Any]:
     }
     version = deployment.settings.kserve.version
     if version is not None:
-        # Each version is a revision of its own: a server that starts later serves the same as its neighbours.
+        # Each version is its own revision, so that a server that starts later serves the same one as its neighbours.
         uri = deployment.store.uri(deployment.name, str(version))
         predictor["storageUris"] = [{"uri": uri, "mountPath": f"{KSERVE_MODELS_FOLDER}/{version}"}]
     if deployment.settings.kserve.canary_percent is not None:
@@ -183,7 +183,7 @@ def _model(deployment: Deployment) -> dict[str, Any]:
 
 Manifest = dict[str, Any]
 
-# Google's metadata server gives credentials for buckets: on its machines, and on GKE with workload identity.
+# Google's metadata server gives credentials for buckets, on its machines and on GKE with workload identity.
 METADATA_SERVERS = {"169.254.169.254/32": 80, "169.254.169.252/32": 988}
 
 
@@ -194,7 +194,7 @@ def manifests(deployment: Deployment) -> list[Manifest]:
         _object(deployment, "v1", "ConfigMap", data=docker.config_files(deployment, deployment.served_from)),
         _object(deployment, "apps/v1", "Deployment", spec=_deployment(deployment)),
         _object(deployment, "v1", "Service", spec=_service(deployment)),
-        # gRPC keeps one connection: a client that shall use every server asks this name for all of them.
+        # gRPC keeps one connection: a client that is to use every server resolves this name to all of them.
         _object(deployment, "v1", "Service", suffix="-headless", spec=_service(deployment) | {"clusterIP": "None"}),
         _object(deployment, "autoscaling/v2", "HorizontalPodAutoscaler", spec=_autoscaler(deployment)),
         _object(deployment, "policy/v1", "PodDisruptionBudget", spec=_disruption_budget(deployment)),
@@ -216,7 +216,7 @@ def _labels(deployment: Deployment) -> dict[str, str]:
 
 
 def _deployment(deployment: Deployment) -> dict[str, Any]:
-    # The autoscaler sets how many there are; a number here would undo its choice with every apply.
+    # The autoscaler sets the number of replicas; a number here would undo its choice with every apply.
     return {
         "selector": {"matchLabels": _selector(deployment)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
@@ -248,7 +248,7 @@ def _autoscaler(deployment: Deployment) -> dict[str, Any]:
 
 
 def _disruption_budget(deployment: Deployment) -> dict[str, Any]:
-    # Not minAvailable: with one replica that would keep its node from ever being drained.
+    # Not minAvailable: with one replica its node could never be drained.
     return {
         "maxUnavailable": 1,
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
@@ -269,7 +269,7 @@ def _network_policy(deployment: Deployment) -> dict[str, Any]:
 
 
 def _egress() -> list[dict[str, Any]]:
-    """Names, the bucket, and credentials for it."""
+    """Allows DNS, the bucket, and the credentials for it."""
     names = {"ports": [_port(53, "UDP"), _port(53)]}
     bucket = {"ports": [_port(443)]}
     credentials = [

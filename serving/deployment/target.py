@@ -1,4 +1,4 @@
-"""What is deployed: one model, with a recipe's serving settings."""
+"""What to deploy: one model with a recipe's serving settings."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import math
 from contracts.serving_settings import ServingSettings
 
 MODELS_FOLDER = "/models"
-"""Where containers find models: a folder each, as in TensorFlow Serving's image."""
+"""The folder of the models in a container, with one folder per model, as in TensorFlow Serving's image."""
 
 CLAIM = "pvc"
-"""Scheme of a store that is a PersistentVolumeClaim, as KServe writes it: pvc://claim/path."""
+"""The scheme of a store on a PersistentVolumeClaim, in KServe's notation: pvc://claim/path."""
 
 READ_BY_TENSORFLOW_SERVING = frozenset({CLAIM, "gs"})
-"""Schemes of stores that TensorFlow Serving's image reads itself: a mounted folder, Google Cloud Storage."""
+"""The schemes of stores that TensorFlow Serving's image can read itself: a mounted folder, Google Cloud Storage."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Store:
-    """Where a cluster finds models: `<scheme>://<host>/<path>`, and in it a folder a model.
+    """Where a cluster finds models: `<scheme>://<host>/<path>`, with a folder for each model.
 
     Attributes:
         scheme: `pvc`, `gs` or `s3`.
-        host: Name of the claim or of the bucket.
-        path: The folder in it, without slashes at its ends; empty for the whole.
+        host: Name of the claim or the bucket.
+        path: The folder in it, without slashes at its ends; empty for the root.
     """
 
     scheme: str
@@ -33,7 +33,7 @@ class Store:
 
     @classmethod
     def parse(cls, uri: str) -> Store:
-        """Reads a URI such as `pvc://models` or `gs://bucket/models`."""
+        """Parses a URI such as `pvc://models` or `gs://bucket/models`."""
         scheme, _, location = uri.partition("://")
         host, _, path = location.partition("/")
         return cls(scheme, host, path.strip("/"))
@@ -53,8 +53,8 @@ class Deployment:
 
     Attributes:
         name: The model's name.
-        local_folder: The folder of the versions on this machine, as compose.yaml should name it.
-        settings: How it is served.
+        local_folder: The folder of the versions on this machine, as written in compose.yaml.
+        settings: How the model is served.
     """
 
     name: str
@@ -68,17 +68,17 @@ class Deployment:
 
     @property
     def threads(self) -> int:
-        """Threads for TensorFlow, which sees the node's cores and not the container's share of them."""
+        """TensorFlow's threads, which by default follow the node's cores rather than the container's share of them."""
         return math.ceil(self.settings.resources.cpu)
 
     @property
     def resource_name(self) -> str:
-        """The name within Kubernetes, which takes no underscores and no capitals."""
+        """The name within Kubernetes, which allows neither underscores nor capitals."""
         return self.name.lower().replace("_", "-").strip("-")
 
     @property
     def folder(self) -> str:
-        """Where the versions lie in a container."""
+        """The folder of the versions in a container."""
         return f"{MODELS_FOLDER}/{self.name}"
 
     @property
@@ -88,10 +88,10 @@ class Deployment:
 
     @property
     def served_from(self) -> str:
-        """Where the versions lie for a server in Kubernetes: in a mounted folder, or behind a URI."""
+        """Where a server in Kubernetes reads the versions: a mounted folder or a URI."""
         return self.folder if self.is_mounted else self.store.uri(self.name)
 
     @property
     def readiness_path(self) -> str:
-        """Answers 200 once a version serves and 404 before; the status, a level higher, is 200 while one loads."""
+        """Answers 200 once a version is served, else 404; the status, one level up, is 200 while one still loads."""
         return f"/v1/models/{self.name}/metadata"

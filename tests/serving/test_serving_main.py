@@ -29,7 +29,7 @@ def test_every_setting_has_a_flag_of_its_name_and_a_text() -> None:
     flags = {flag.name: flag for flag in command.flags()}
     assert set(flags) == set(ServerSettings.model_fields)
     assert all(flag.help for flag in flags.values())
-    assert flags["port"].help == "Port of gRPC; 0 for none."
+    assert flags["port"].help == "gRPC's port; 0 for none."
 
 
 def test_an_unknown_flag_is_refused_with_the_nearest_one() -> None:
@@ -54,7 +54,7 @@ def test_a_boolean_is_written_as_tensorflow_has_it(
 ) -> None:
     seen: list[ServerSettings] = []
     monkeypatch.setattr(command, "_run", seen.append)
-    monkeypatch.setattr(command, "_quiet", lambda: None)
+    monkeypatch.setattr(command, "_configure_logging", lambda: None)
     assert call(*words).exit_code == 0
     assert seen[0].enable_model_warmup is expected
 
