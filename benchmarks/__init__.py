@@ -1,1 +1,1 @@
-"""Every number that the README claims, as a command; see README.md beside this file."""
+"""The commands behind every number that the README claims; see README.md beside this file."""

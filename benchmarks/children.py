@@ -1,4 +1,4 @@
-"""Timed child processes, and functions called in one: `python -m benchmarks.children FUNCTION ARGUMENTS RESULT`."""
+"""Timed child processes, and calls of functions in them: `python -m benchmarks.children FUNCTION ARGUMENTS RESULT`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pipeline.plan.project import ENGINE
 
 SHOWN_LINES = 15
 
-# Keras 3 fails in stock's own example; said here too because stock's child imports nothing of ours that would say it.
+# Keras 3 fails in stock's own example; set here too because stock's child imports no module of ours that sets it.
 ENVIRONMENT = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 class ChildError(Exception):
-    """A child process failed; the message holds its last lines and where its whole output is."""
+    """A child process failed; the message has its last lines and the path of its whole output."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Timed:
 
     Attributes:
         seconds: Wall time from its start to its end.
-        cpu_seconds: Processor time, user and system, its own children included; steadier where others use the machine.
-        began: Seconds since 1970 at its start.
+        cpu_seconds: Processor time, user and system, including its children; steadier if others use the machine.
+        began: When it started, in seconds since 1970.
     """
 
     seconds: float
@@ -44,16 +44,16 @@ class Timed:
 
 
 def run_child(name: str, arguments: Sequence[str], log_folder: Path, allowed: Collection[int] = (0,)) -> Timed:
-    """Runs `python ARGUMENTS` in the project's folder, with everything it prints in `<log_folder>/<name>.log`.
+    """Runs `python ARGUMENTS` in the project's folder, with its output in `<log_folder>/<name>.log`.
 
     Args:
-        name: What to call the process in its log's name and in errors.
+        name: The process's name in errors and in the name of its log.
         arguments: What follows `python` on the command line.
-        log_folder: Where the log goes; it is made if it is missing.
-        allowed: Exit codes that are no failure.
+        log_folder: The folder of the log; created if it is missing.
+        allowed: Exit codes that are not failures.
 
     Raises:
-        ChildError: It ended with another exit code.
+        ChildError: The process ended with another exit code.
     """
     log_folder.mkdir(parents=True, exist_ok=True)
     log = log_folder / f"{name}.log"
@@ -86,10 +86,10 @@ def call_in_child(function: str, arguments: Mapping[str, Any], folder: Path, cor
     """Calls a function in a new process.
 
     Args:
-        function: `module:function`; by name, for its module may load TensorFlow. It takes and returns what JSON holds.
-        arguments: The function's, by name.
-        folder: Where the process's log and result go.
-        cores: The processor cores that it may use; none for all.
+        function: `module:function`, by name, since its module may load TensorFlow. It takes and returns JSON values.
+        arguments: The function's arguments, by name.
+        folder: The folder of the process's log and result.
+        cores: The processor cores that the process may use; empty for all.
 
     Raises:
         ChildError: The process failed.
@@ -106,7 +106,7 @@ def main(path: str, task_path: str, result_path: str) -> None:
     """Calls the function of `path`, `module:function`, and writes what it returns."""
     task = json.loads(Path(task_path).read_text(encoding="utf-8"))
     if task["cores"]:
-        # Before TensorFlow is loaded, which makes a thread for each core that it may run on.
+        # Before TensorFlow is loaded, which starts a thread for each core that it may use.
         os.sched_setaffinity(0, task["cores"])
     module, _, name = path.partition(":")
     result = getattr(importlib.import_module(module), name)(**task["arguments"])

@@ -1,4 +1,4 @@
-"""What benchmarks have in common: the command line, a run's folder and rounds, the table of what they measured."""
+"""What benchmarks share: the command line, a run's folder and rounds, and the table of results."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Figure:
 
     Attributes:
         name: What was measured.
-        value: In `unit`.
-        at_least: The bar; None is none.
-        at_most: The bar; None is none.
-        unit: What follows the value.
+        value: The value in `unit`.
+        at_least: The lower bar, or None.
+        at_most: The upper bar, or None.
+        unit: The text that follows the value.
         digits: Digits after the decimal point.
     """
 
@@ -48,18 +48,18 @@ class Figure:
 
     @property
     def met(self) -> bool:
-        """Whether the value is within its bar; also where there is none."""
+        """Whether the value meets its bar, or has none."""
         above = self.at_least is None or self.value >= self.at_least
         return above and (self.at_most is None or self.value <= self.at_most)
 
     @property
     def bar(self) -> str:
-        """The bar in words; empty where there is none."""
+        """The bar as text; empty if there is none."""
         limits = (("≥", self.at_least), ("≤", self.at_most))
         return " ".join(f"{sign} {limit:g}{self.unit}" for sign, limit in limits if limit is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The figure as plain data, and whether its bar is met."""
+        """The figure as plain data, including whether its bar is met."""
         return asdict(self) | {"met": self.met}
 
 
@@ -68,9 +68,9 @@ class Bench:
     """One run of a set of benchmarks.
 
     Attributes:
-        folder: Where everything goes.
+        folder: The folder of all outputs.
         rounds: How often each side is measured.
-        console: Shows what is being done.
+        console: Shows the progress.
     """
 
     folder: Path
@@ -78,7 +78,7 @@ class Bench:
     console: Console
 
     def say(self, note: str) -> None:
-        """Shows what is being done."""
+        """Shows a note on the progress."""
         self.console.print(note, style="dim", highlight=False)
 
     def call(self, function: str, arguments: Mapping[str, Any], cores: Collection[int] = ()) -> Any:
@@ -90,7 +90,7 @@ AnyBench = TypeVar("AnyBench", bound=Bench)
 
 
 def new_table(*headings: str, title: str | None = None) -> Table:
-    """A table without lines: the first column and those of bars and verdicts to the left, numbers to the right."""
+    """A table without lines, with the first column, bars and verdicts aligned left and numbers aligned right."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     for number, heading in enumerate(headings):
         is_left = number == 0 or heading in ("Bar", "")
@@ -99,7 +99,7 @@ def new_table(*headings: str, title: str | None = None) -> Table:
 
 
 def show_figures(console: Console, title: str, figures: Sequence[Figure]) -> None:
-    """Prints the table, and names the bars that were missed."""
+    """Prints the table and names the bars that were missed."""
     table = new_table("", "Value", "Bar", "", title=title)
     for figure in figures:
         verdict = Text("met", style="green") if figure.met else Text("missed", style="bold red")
@@ -114,9 +114,9 @@ def show_figures(console: Console, title: str, figures: Sequence[Figure]) -> Non
 
 @contextmanager
 def temporary_folder(console: Console, keep: bool = False) -> Iterator[Path]:
-    """A folder for logs and outputs, removed at the end unless it is to be kept.
+    """A folder for logs and outputs, removed at the end unless `keep` is set.
 
-    A child that fails ends this process with exit code 1; the folder then stays, for the log that the message names.
+    If a child fails, this process ends with exit code 1 and the folder stays, since the message names a log in it.
     """
     folder = Path(tempfile.mkdtemp(prefix="millrace-bench-"))
     try:
@@ -131,7 +131,7 @@ def temporary_folder(console: Console, keep: bool = False) -> Iterator[Path]:
 
 
 def write_json(path: Path | None, result: Any) -> None:
-    """Writes the numbers to the file of `--json`, where one is asked for."""
+    """Writes the numbers to the file that `--json` names, if any."""
     if path:
         path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
@@ -142,12 +142,12 @@ def command(
     make_bench: Callable[[Path, int, Console], AnyBench],
     benchmarks: Mapping[str, Callable[[AnyBench], list[Figure]]],
 ) -> click.Command:
-    """Returns a command that measures all of the benchmarks, or those named, and shows them against their bars.
+    """Returns a command that measures all benchmarks, or the named ones, and shows them against their bars.
 
     Args:
         title: What is measured; the heading of the table.
         text: The command's help.
-        make_bench: Makes what each benchmark is given of a folder, a number of rounds and a console.
+        make_bench: Makes the argument of each benchmark from a folder, a number of rounds and a console.
         benchmarks: The benchmarks by name.
     """
 

@@ -1,4 +1,4 @@
-"""How far what two runs made is apart: examples as sets, statistics, vocabularies, transformed values, metrics."""
+"""How much the outputs of two runs differ: examples as sets, statistics, vocabularies, transformed values, metrics."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 VOCABULARIES = "transform_fn/assets"
 
 
-def examples_apart(left: str, right: str) -> int:
-    """How many rows one Examples artifact has that the other has not, each row as often as it is there."""
+def count_different_examples(left: str, right: str) -> int:
+    """The number of rows that are in only one of two Examples artifacts; duplicates count."""
     rows = 0
     for split in splits(left) | splits(right):
         first, second = _digests(left, split), _digests(right, split)
@@ -34,33 +34,34 @@ def splits(uri: str) -> set[str]:
     return {folder.name for folder in Path(uri).glob("Split-*")}
 
 
-def statistics_apart(left: str, right: str) -> float:
-    """The largest relative difference of two numbers in the statistics of all splits; infinite if of another shape."""
+def statistics_difference(left: str, right: str) -> float:
+    """The largest relative difference between numbers in the statistics of all splits; infinite if shapes differ."""
     return max(
-        _message_apart(*(_statistics(uri, split) for uri in (left, right))) for split in splits(left) | splits(right)
+        _message_difference(*(_statistics(uri, split) for uri in (left, right)))
+        for split in splits(left) | splits(right)
     )
 
 
-def vocabularies_apart(left: str, right: str) -> list[str]:
-    """The names of the vocabularies that two transform graphs do not have byte for byte in common."""
+def different_vocabularies(left: str, right: str) -> list[str]:
+    """The names of the vocabularies that are not byte for byte equal in two transform graphs."""
     first, second = (_contents(Path(uri, VOCABULARIES)) for uri in (left, right))
     return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
 
 
-def transformed_apart(left: str, right: str) -> float:
-    """The largest difference of two transformed values, relative where they are above 1; of rows file by file.
+def transformed_difference(left: str, right: str) -> float:
+    """The largest difference between transformed values, relative if they are above 1; compares rows file by file.
 
-    Infinite where files, rows or features are not the same, or values that are text.
+    Infinite if files, rows, features or text values differ.
     """
-    return max((_files_apart(left, right, split) for split in splits(left) | splits(right)), default=0.0)
+    return max((_file_difference(left, right, split) for split in splits(left) | splits(right)), default=0.0)
 
 
-def metrics_apart(left: str, right: str) -> float:
-    """The largest relative difference of two metrics of the same model and slice."""
+def metrics_difference(left: str, right: str) -> float:
+    """The largest relative difference between metrics of the same model and slice."""
     first, second = (_metrics(uri) for uri in (left, right))
     if first.keys() != second.keys():
         return math.inf
-    return max(_numbers_apart(first[key], second[key]) for key in first)
+    return max(_number_difference(first[key], second[key]) for key in first)
 
 
 def _digests(uri: str, split: str) -> Counter[bytes]:
@@ -75,7 +76,7 @@ def _batches(uri: str, split: str) -> Iterator[Any]:
 def _statistics(uri: str, split: str) -> Message:
     statistics: Message = statistics_pb2.DatasetFeatureStatisticsList()
     statistics.ParseFromString(Path(uri, split, "FeatureStats.pb").read_bytes())
-    # TFDV lists the features in the order in which workers came to them.
+    # TFDV lists the features in the order in which workers reached them.
     for dataset in statistics.datasets:
         ordered = sorted(dataset.features, key=lambda feature: tuple(feature.path.step))
         del dataset.features[:]
@@ -83,27 +84,27 @@ def _statistics(uri: str, split: str) -> Message:
     return statistics
 
 
-def _message_apart(left: Message, right: Message) -> float:
+def _message_difference(left: Message, right: Message) -> float:
     first, second = ({field.name: value for field, value in message.ListFields()} for message in (left, right))
-    # A number that is 0 is as one that is not there.
+    # A number that is 0 equals one that is absent.
     empty = {name: getattr(type(left)(), name) for name in first.keys() ^ second.keys()}
     first, second = empty | first, empty | second
-    return max((_values_apart(first[name], second[name]) for name in first), default=0.0)
+    return max((_value_difference(first[name], second[name]) for name in first), default=0.0)
 
 
-def _values_apart(left: Any, right: Any) -> float:
+def _value_difference(left: Any, right: Any) -> float:
     if isinstance(left, Message):
-        return _message_apart(left, right)
+        return _message_difference(left, right)
     if isinstance(left, str | bytes | bool):
         return 0.0 if left == right else math.inf
     if isinstance(left, int | float):
-        return _numbers_apart(left, right)
+        return _number_difference(left, right)
     if len(left) != len(right):
         return math.inf
-    return max((_values_apart(*pair) for pair in zip(left, right, strict=True)), default=0.0)
+    return max((_value_difference(*pair) for pair in zip(left, right, strict=True)), default=0.0)
 
 
-def _numbers_apart(left: float, right: float) -> float:
+def _number_difference(left: float, right: float) -> float:
     if left == right or (math.isnan(left) and math.isnan(right)):
         return 0.0
     return abs(left - right) / max(1.0, abs(left), abs(right))
@@ -116,7 +117,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def _files_apart(left: str, right: str, split: str) -> float:
+def _file_difference(left: str, right: str, split: str) -> float:
     decoder = ExamplesToRecordBatchDecoder()
     apart = 0.0
     first, second = _batches(left, split), _batches(right, split)
@@ -124,11 +125,11 @@ def _files_apart(left: str, right: str, split: str) -> float:
         matching = next(second, None)
         if matching is None or len(matching) != len(batch):
             return math.inf
-        apart = max(apart, _rows_apart(decoder.DecodeBatch(batch.tolist()), decoder.DecodeBatch(matching.tolist())))
+        apart = max(apart, _row_difference(decoder.DecodeBatch(batch.tolist()), decoder.DecodeBatch(matching.tolist())))
     return math.inf if next(second, None) is not None else apart
 
 
-def _rows_apart(left: Any, right: Any) -> float:
+def _row_difference(left: Any, right: Any) -> float:
     if set(left.schema.names) != set(right.schema.names):
         return math.inf
     apart = 0.0
@@ -137,11 +138,11 @@ def _rows_apart(left: Any, right: Any) -> float:
         if first.type != second.type or not first.offsets.equals(second.offsets):
             return math.inf
         values = [column.flatten().to_numpy(zero_copy_only=False) for column in (first, second)]
-        apart = max(apart, _arrays_apart(*values))
+        apart = max(apart, _array_difference(*values))
     return apart
 
 
-def _arrays_apart(left: Any, right: Any) -> float:
+def _array_difference(left: Any, right: Any) -> float:
     if left.dtype == object:
         return 0.0 if (left == right).all() else math.inf
     first, second = left.astype(np.float64), right.astype(np.float64)

@@ -1,6 +1,7 @@
 """Compares data work on Flink with the same work in memory: `python -m benchmarks.flink [equality] [memory]`.
 
-The taxi rows that come with TFX, 20 and 200 times. The cluster is the one that `make flink` starts: two TaskManagers.
+The data are the taxi rows that come with TFX, 20 and 200 times. The cluster is the one that `make flink` starts, with
+two TaskManagers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SECONDS = 0.2
 WORKER = "import SdkHarness"
 PROCESS_WORKERS = (
     "--experiments=use_loopback_process_worker=True",
-    # Both TaskManagers call their worker by the same name: where one ends its own, Beam may end the other's.
+    # Both TaskManagers give their worker the same name: when one ends its own, Beam may end the other's.
     "--environment_cache_millis=3600000",
 )
 
@@ -36,7 +37,7 @@ class FlinkBench(Bench):
     """One run of the benchmarks; a cluster is started for each."""
 
     def data(self, times: int) -> str:
-        """The taxi rows so many times, as a `--set`."""
+        """The taxi rows repeated `times` times, as a `--set`."""
         path = self.folder / f"taxi-{times}.csv"
         if not path.exists():
             millrace.write_taxi_rows(path, times)
@@ -53,43 +54,41 @@ class FlinkBench(Bench):
         return on_flink
 
     def run(self, name: str, environment: Path, data: str, *options: str) -> None:
-        """`millrace run taxi`; bars are not what is measured."""
+        """Runs `millrace run taxi`, without bars, since they are not what is measured."""
         self.say(f"Running {name}")
         millrace.run(name, environment, self.folder, data, bars=False, options=options)
 
 
 def measure_equality(bench: FlinkBench) -> list[Figure]:
-    """Everything that Flink makes of the rows, against what memory makes of them."""
+    """Compares everything that Flink computes from the rows with what the in-memory runner computes."""
     on_flink, data = bench.environment("equality"), bench.data(FEW)
     in_memory = on_flink.with_name("environment.yaml")
     folder = on_flink.parent
     with cluster():
         bench.run("on-flink", on_flink, data)
-    on_flink_outputs, seconds = _outputs(folder), _seconds(folder)
-    # The very model that was evaluated there; then the data work again from the start.
+    flink, seconds = _outputs(folder), _seconds(folder)
+    # First evaluates the very model that was evaluated on Flink, then repeats the data work from the start.
     bench.run("evaluator-in-memory", in_memory, data, "--force", "--from", "Evaluator", "--to", "Evaluator")
     evaluation, of_memory = _output(folder, "Evaluator", "evaluation"), _seconds(folder)
     bench.run("in-memory", in_memory, data, "--force", "--to", "Transform")
-    in_memory_outputs, of_memory = _outputs(folder), of_memory | _seconds(folder)
-    apart = {
-        "statistics": equality.statistics_apart(on_flink_outputs["statistics"], in_memory_outputs["statistics"]),
-        "transformed values": equality.transformed_apart(
-            on_flink_outputs["transformed_examples"], in_memory_outputs["transformed_examples"]
+    memory, of_memory = _outputs(folder), of_memory | _seconds(folder)
+    differences = {
+        "statistics": equality.statistics_difference(flink["statistics"], memory["statistics"]),
+        "transformed values": equality.transformed_difference(
+            flink["transformed_examples"], memory["transformed_examples"]
         ),
-        "metrics": equality.metrics_apart(on_flink_outputs["evaluation"], evaluation),
+        "metrics": equality.metrics_difference(flink["evaluation"], evaluation),
     }
-    vocabularies = equality.vocabularies_apart(
-        on_flink_outputs["transform_graph"], in_memory_outputs["transform_graph"]
-    )
+    vocabularies = equality.different_vocabularies(flink["transform_graph"], memory["transform_graph"])
     return [
         Figure(
             "examples that one has and the other not",
-            equality.examples_apart(on_flink_outputs["examples"], in_memory_outputs["examples"]),
+            equality.count_different_examples(flink["examples"], memory["examples"]),
             0,
             0,
         ),
         Figure("vocabularies that differ", len(vocabularies), at_most=0, digits=0),
-        *(Figure(f"{name} apart, at most", value, at_most=TOLERANCE, digits=12) for name, value in apart.items()),
+        *(Figure(f"{name} apart, at most", value, at_most=TOLERANCE, digits=12) for name, value in differences.items()),
         *(
             Figure(f"{node}: Flink / memory", seconds[node] / of_memory[node], unit=f" ({seconds[node]:.1f} s)")
             for node in BEAM_NODES
@@ -98,8 +97,8 @@ def measure_equality(bench: FlinkBench) -> list[Figure]:
 
 
 def measure_memory(bench: FlinkBench) -> list[Figure]:
-    """The most memory that a worker of Beam's takes, each in a process of its own, for ten times the rows."""
-    # Beam starts a worker by the name of its program.
+    """The peak memory of Beam's workers, each in a process of its own, for ten times the rows."""
+    # Beam starts a worker by its program's name.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     peaks = {}
     for times in (FEW, MANY):
@@ -115,7 +114,7 @@ def measure_memory(bench: FlinkBench) -> list[Figure]:
 
 @contextmanager
 def cluster() -> Iterator[None]:
-    """What `make flink` starts; ended afterwards unless it ran before."""
+    """Starts the cluster of `make flink`; stops it afterwards unless it was already running."""
     flink_cluster = Cluster()
     started = flink_cluster.start()
     try:
@@ -127,7 +126,7 @@ def cluster() -> Iterator[None]:
 
 @contextmanager
 def _watched() -> Iterator[dict[int, int]]:
-    """The peak resident bytes of each of Beam's worker processes that live meanwhile, by process id."""
+    """Process id -> peak resident bytes, for each of Beam's worker processes in the meantime."""
     peaks: dict[int, int] = {}
     ended = threading.Event()
 

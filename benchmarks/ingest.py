@@ -1,4 +1,4 @@
-"""Measures our ExampleGen against TFX's CsvExampleGen: `python -m benchmarks.ingest`; some four minutes on two cores.
+"""Measures our ExampleGen against TFX's CsvExampleGen: `python -m benchmarks.ingest`; about four minutes on two cores.
 
 The data are the Chicago taxi trips that come with TFX, repeated 20 times (300,040 rows). Each executor runs in a
 process of its own, in memory; imports do not count. Prints the seconds of each, their ratio, whether both wrote equal
@@ -32,7 +32,7 @@ def main() -> None:
             millrace.write_taxi_rows(folder / name / "data.csv", times)
         stock = _in_child(folder, "stock", "small", digest=True)
         ours = _in_child(folder, "ours", "small", digest=True)
-        # Nothing to compare with: stock takes minutes and gigabytes.
+        # Not compared with stock, which takes minutes and gigabytes.
         ours_large = _in_child(folder, "ours", "large", digest=False)
     ratio, growth = stock["seconds"] / ours["seconds"], ours_large["peak_mib"] / ours["peak_mib"]
     for name, result in (("CsvExampleGen", stock), ("ours", ours), ("ours", ours_large)):
@@ -54,10 +54,10 @@ def measure(side: str, data: str, output: str, digest: bool) -> dict[str, Any]:
     """Runs an executor in this process.
 
     Args:
-        which: `stock` or `ours`.
+        side: `stock` or `ours`.
         data: The folder of the CSV.
-        output: Where the Examples go.
-        digest: Whether the Examples are digested; if not, our executor says how many there are.
+        output: The folder of the Examples.
+        digest: Whether to compute digests of the Examples; if not, our executor reports their number.
 
     Returns:
         `seconds`, `peak_mib`, `rows`, and `digests` by split.
@@ -107,7 +107,7 @@ def _stock(data: Path, output: Path) -> tuple[Any, Callable[[], Any]]:
 
 
 def _digests(examples: Any) -> tuple[int, dict[str, int]]:
-    """Returns the number of rows, and for each split the sum of its Examples' digests, which no order changes."""
+    """Returns the number of rows, and for each split the sum of its Examples' digests, whatever their order."""
     import tensorflow as tf
 
     rows, digests = 0, {}

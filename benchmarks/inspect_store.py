@@ -2,8 +2,8 @@
 
     python -m benchmarks.inspect_store
 
-prints the median of each page in milliseconds, on a store of 10,000 executions, which is made for it in a temporary
-folder. The dashboard is started anew for every request but that of the last line, so that nothing is kept.
+prints the median of each page in milliseconds, on a store of 10,000 executions made for it in a temporary folder. The
+dashboard is restarted for every request except that of the last line, so that nothing is cached.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def write(path: Path, runs: int = 1_000, pipeline: str = "taxi") -> None:
 
 
 def fill(connection: mlmd_pb2.ConnectionConfig, runs: int, pipeline: str = "taxi") -> None:
-    """What `write` does, in the empty store of a connection."""
+    """Does what `write` does, in the empty store of a connection."""
     _Writer(connections.connect(connection), pipeline).write(runs)
 
 
@@ -78,13 +78,13 @@ class _Writer:
         self._store.put_parent_contexts([mlmd_pb2.ParentContext(child_id=run, parent_id=parent) for run in run_ids])
         executions = self._store.put_executions([self._execution(i, node) for i in range(runs) for node in CHAIN])
         artifacts = iter(
-            self._store.put_artifacts([self._artifact(i, n, o) for i in range(runs) for n, o in self._new(i)])
+            self._store.put_artifacts([self._artifact(i, n, o) for i in range(runs) for n, o in self._new_outputs(i)])
         )
         associations, attributions, events = [], [], []
         latest: dict[str, int] = {}
         ids = iter(executions)
         for index, run in enumerate(run_ids):
-            fresh = {output: next(artifacts) for _node, (output, _type) in self._new(index)}
+            fresh = {output: next(artifacts) for _node, (output, _type) in self._new_outputs(index)}
             latest |= fresh
             for node, (inputs, outputs) in CHAIN.items():
                 execution = next(ids)
@@ -107,7 +107,7 @@ class _Writer:
         order = list(CHAIN)
         return index % 3 == 2 and order.index(node) <= order.index("Transform")
 
-    def _new(self, index: int) -> list[tuple[str, tuple[str, str]]]:
+    def _new_outputs(self, index: int) -> list[tuple[str, tuple[str, str]]]:
         return [
             (node, output)
             for node, (_inputs, outputs) in CHAIN.items()
@@ -122,7 +122,7 @@ class _Writer:
     def _execution(self, index: int, node: str) -> mlmd_pb2.Execution:
         state = mlmd_pb2.Execution.CACHED if self._cached(index, node) else mlmd_pb2.Execution.COMPLETE
         execution = mlmd_pb2.Execution(type_id=self._execution_types[node], last_known_state=state)
-        # As long as those of a real run.
+        # As long as in a real run.
         code = {f"components/{node.lower()}/module_{n}.py": f"{index * 64 + n:016x}" for n in range(40)}
         fingerprint = {"code": code, "files": {}, "packages": {"tensorflow": "2.16.2"}, "settings": {"seed": index}}
         execution.custom_properties["fingerprint"].string_value = json.dumps(fingerprint)
@@ -157,7 +157,7 @@ def main() -> None:
 
 
 def measure(path: Path) -> dict[str, float]:
-    """The median milliseconds of each page, by name, on a store that `write` made; opening the store included."""
+    """The median milliseconds of each page, by name, on a store made by `write`; includes opening the store."""
     store = _opened(path)
     newest = store.artifacts(limit=1)[0].artifact.id
     [oldest] = store.artifacts(limit=1, before=2)
@@ -203,7 +203,7 @@ def measure_dashboard(path: Path) -> dict[str, float]:
 
 
 def _requests(environment: Path, address: str) -> tuple[float, float]:
-    """The milliseconds of the first and of the second request to a fresh process."""
+    """The milliseconds of the first and the second request to a fresh process."""
     command = [sys.executable, "-m", "pipeline.cli", "inspect", "--port", "0", "--env", str(environment)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

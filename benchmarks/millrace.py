@@ -18,11 +18,11 @@ from pipeline.run import run_summary
 RECIPE = "taxi"
 EXIT_NOT_GOOD_ENOUGH = 3
 CLI = ("-m", "pipeline.cli")
-"""By module, so that this checkout is measured, wherever the installed `millrace` may point."""
+"""Called by module, so that this checkout is measured wherever the installed `millrace` points."""
 
 
 def write_taxi_rows(path: Path, times: int) -> None:
-    """Writes the taxi recipe's CSV, its rows so many times."""
+    """Writes the taxi recipe's CSV with its rows repeated `times` times."""
     [taxi] = resolve(recipes.load(RECIPE).settings.data, ENGINE).files
     header, rows = taxi.read_bytes().split(b"\n", 1)
     with path.open("wb") as file:
@@ -32,7 +32,7 @@ def write_taxi_rows(path: Path, times: int) -> None:
 
 
 def write_environment(folder: Path) -> Path:
-    """Writes an environment whose stores and outputs all lie in `folder`; returns its path."""
+    """Writes an environment whose stores and outputs are all in `folder`; returns its path."""
     settings = {
         "metadata_store": {"sqlite": str(_metadata_path(folder))},
         "pipeline_root": str(folder / "pipelines"),
@@ -58,13 +58,13 @@ def run(
     """Runs `millrace run`.
 
     Args:
-        name: What to call the run in its log's name and in errors.
-        environment: From `write_environment`.
-        log_folder: Where its log goes.
+        name: The run's name in errors and in the name of its log.
+        environment: The path that `write_environment` returned.
+        log_folder: The folder of the log.
         overrides: `key=value` texts for `--set`.
         bars: Whether a model that misses the recipe's bars counts as a failure.
-        recipe: Which one.
-        last_node: Where to end; None runs the whole pipeline.
+        recipe: The recipe's name.
+        last_node: The last node to run; None runs the whole pipeline.
         options: Further options of `millrace run`.
 
     Raises:
@@ -83,7 +83,7 @@ def latest_nodes(folder: Path, recipe: str = RECIPE) -> dict[str, NodeRun]:
 
 
 def output(folder: Path, recipe: str, node: str, key: str) -> ArtifactRecord:
-    """What a node of the latest run of a recipe put out."""
+    """An output artifact of a node in the latest run of a recipe."""
     [artifact] = _store(folder).outputs(latest_nodes(folder, recipe)[node].id)[key]
     return artifact
 

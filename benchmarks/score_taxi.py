@@ -1,8 +1,8 @@
 """Scores two exported taxi models on the same rows: `python -m benchmarks.score_taxi STOCK OURS RESULT`.
 
-STOCK and OURS are the folders that the benchmark ran the two pipelines in; RESULT is the JSON file to write. Each model
-gets the raw Examples that its own pipeline kept for evaluation. These must be the same rows, or the benchmark stops: a
-model must not be scored on rows that it was trained on.
+STOCK and OURS are the folders in which the benchmark ran the two pipelines; RESULT is the JSON file to write. Each
+model gets the raw Examples that its own pipeline kept for evaluation. These must be the same rows, or the benchmark
+stops, since a model must not be scored on rows that it was trained on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STOCK_LABEL = "tips_xf"
 
 
 def main(stock: Path, ours: Path, result: Path) -> None:
-    """Writes both AUCs, by our label and by stock's, and how many rows and labels they rest on."""
+    """Writes both AUCs, with our label and with stock's, and the numbers of rows and labels behind them."""
     stock_pipeline, our_pipeline = stock / "pipelines", ours / "pipelines" / "taxi"
     rows = eval_rows(our_pipeline / "ExampleGen")
     if rows != eval_rows(stock_pipeline / "CsvExampleGen"):
@@ -50,7 +50,7 @@ def eval_rows(example_gen: Path) -> list[bytes]:
     """The Examples of an ExampleGen's `eval` split, serialized in one canonical way and sorted."""
     files = [str(path) for path in example_gen.glob("examples/*/Split-eval/*")]
     records = tf.data.TFRecordDataset(files, compression_type="GZIP").as_numpy_iterator()
-    # Stock writes the features of a row in an order that changes from process to process.
+    # Stock writes the features of a row in an order that differs between processes.
     return sorted(tf.train.Example.FromString(record).SerializeToString(deterministic=True) for record in records)
 
 
@@ -61,7 +61,7 @@ def load(pipeline_root: Path) -> Any:
 
 
 def values(tensor: Any) -> Any:
-    """A tensor of one value a row as an array of shape [rows]."""
+    """A tensor with one value per row, as an array of shape [rows]."""
     return tensor.numpy().reshape(-1)
 
 

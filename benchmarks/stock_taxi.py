@@ -1,8 +1,8 @@
 """TFX's own taxi example, as it ships, in a given folder: `python -m benchmarks.stock_taxi FOLDER`.
 
-Two things differ from the example's own start, and both make it faster or make it run at all: tf_keras (set by whoever
-starts this; under Keras 3 the example crashes), and Beam in memory, since on two cores the example's worker processes
-take longer at this size.
+Two things differ from how the example starts itself, and make it run at all or make it faster: tf_keras (set by the
+caller; under Keras 3 the example crashes), and Beam in memory, since on two cores the example's worker processes take
+longer at this size.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "stock"
 
 
 def main(folder: Path) -> None:
-    """Runs the example; what it has in its cache from an earlier run in the same folder is taken from there."""
+    """Runs the example; it uses its cache from an earlier run in the same folder."""
     logging.set_verbosity(logging.INFO)
     shipped = Path(example.__file__).parent
     pipeline = example._create_pipeline(

@@ -1,7 +1,7 @@
 """Times the taxi pipeline against stock TFX's taxi example and against a plain script: `python -m benchmarks.taxi`.
 
-Same rows, same number of training steps of the same size; whole processes, each in fresh folders. See README.md beside
-this file for what is measured and how to read it.
+All have the same rows and the same number of training steps of the same size; whole processes are timed, each in fresh
+folders. See README.md beside this file for what is measured and how to read it.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ MAX_SECONDS_AGAIN = 3.0
 AIM_OVER_PLAIN = 1.5
 
 STOCK_STEPS, STOCK_BATCH = 1000, 40
-"""Fixed in TFX's example."""
+"""Hard-coded in TFX's example."""
 
 WARM_UP = "from tfx import v1"
-"""Nearly every module that any of the three loads, so that the first to be timed does not pay for a cold disk."""
+"""Loads nearly every module that any of the three uses, so that the first to be timed does not pay for a cold disk."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Round:
     Attributes:
         seconds: Wall time by the keys of `LABELS`.
         cpu_seconds: Processor time by the same keys.
-        spent: Where the seconds of our fresh run went, in the order of time.
-        scores: What `benchmarks.score_taxi` wrote.
+        spent: The seconds of our fresh run by part, in chronological order.
+        scores: The result of `benchmarks.score_taxi`.
     """
 
     seconds: dict[str, float]
@@ -90,7 +90,7 @@ def main(rounds: int, json_path: Path | None, keep: bool) -> None:
 
 
 def _figures(rounds: Sequence[Round]) -> list[Figure]:
-    """What has bars, and the plain script; ratios are taken within each round before their median."""
+    """The figures with bars, and the plain script; ratios are taken within each round before their median."""
 
     def ratio(above: str, below: str) -> float:
         return median(r.seconds[above] / r.seconds[below] for r in rounds)
@@ -153,7 +153,7 @@ def _check_same_work() -> None:
 
 
 def _measure(folder: Path, console: Console, backwards: bool) -> Round:
-    """One round: stock, ours, plain, in this order or backwards, so that no one always runs first."""
+    """Runs one round: stock, ours, plain, in this order or backwards, so that none always runs first."""
     times: dict[str, children.Timed] = {}
     contestants = {"stock": _stock, "ours": _ours, "plain": _plain}
     for name in reversed(contestants) if backwards else contestants:
@@ -166,7 +166,7 @@ def _measure(folder: Path, console: Console, backwards: bool) -> Round:
     return Round(
         seconds={label: timed.seconds for label, timed in times.items()},
         cpu_seconds={label: timed.cpu_seconds for label, timed in times.items()},
-        spent=_spent(times["ours"], millrace.latest_nodes(folder / "ours")),
+        spent=_seconds_by_part(times["ours"], millrace.latest_nodes(folder / "ours")),
         scores=json.loads(scores.read_text(encoding="utf-8")),
     )
 
@@ -174,7 +174,8 @@ def _measure(folder: Path, console: Console, backwards: bool) -> Round:
 def _stock(folder: Path, logs: Path) -> dict[str, children.Timed]:
     folder.mkdir(parents=True)
     command = ["-m", "benchmarks.stock_taxi", str(folder)]
-    # The second run has a blessed model to compare with, so it evaluates and pushes anew; only the third is all cached.
+    # The second run has a blessed model to compare with, so it evaluates and pushes again; only the third is all
+    # cached.
     return {label: children.run_child(label, command, logs) for label in ("stock", "stock_again", "stock_cached")}
 
 
@@ -191,8 +192,8 @@ def _plain(folder: Path, logs: Path) -> dict[str, children.Timed]:
     return {"plain": children.run_child("plain", ["-m", "benchmarks.plain_taxi", str(folder)], logs)}
 
 
-def _spent(timed: children.Timed, nodes: dict[str, NodeRun]) -> dict[str, float]:
-    """Where a run's seconds went: each node, what came before the first, what was between nodes, what came after."""
+def _seconds_by_part(timed: children.Timed, nodes: dict[str, NodeRun]) -> dict[str, float]:
+    """The seconds of a run by part: before the first node, each node, between nodes, and after the last."""
     runs = list(nodes.values())
     first, last = min(run.started for run in runs) / 1000, max(run.updated for run in runs) / 1000
     spent = {"start-up": first - timed.began} | {run.node: run.seconds for run in runs}

@@ -1,6 +1,6 @@
-"""How much the taxi recipe's metrics owe to chance: trains it with several seeds: `python -m benchmarks.taxi_seeds`.
+"""Shows how far the taxi recipe's metrics vary by chance, with several seeds: `python -m benchmarks.taxi_seeds`.
 
-The runs share one temporary environment, so that only what a seed changes runs again: training and what follows.
+The runs share one temporary environment, so that only what depends on the seed runs again: training and what follows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rich.table import Table
 from benchmarks import command, millrace
 
 BySeed = dict[int, dict[str, float]]
-"""Metrics by name, by seed."""
+"""Seed -> metric's name -> value."""
 
 
 @click.command(context_settings=command.HELP)
@@ -43,7 +43,7 @@ def _measure(folder: Path, seeds: int) -> BySeed:
     environment = millrace.write_environment(folder / "millrace")
     by_seed = {}
     for seed in range(1, seeds + 1):
-        # Bars off: each seed is held against the one before, and a worse one is what is to be seen here.
+        # Without bars: each seed would be compared with the one before, and worse ones are to be shown here too.
         millrace.run(f"seed-{seed}", environment, folder / "logs", f"trainer.seed={seed}", bars=False)
         values = millrace.evaluation(folder / "millrace").values
         by_seed[seed] = {name: math.nan if value is None else value for name, value in values.items()}

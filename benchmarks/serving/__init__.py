@@ -1,1 +1,1 @@
-"""What the model server is held to."""
+"""The benchmarks of the model server."""

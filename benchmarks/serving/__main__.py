@@ -15,7 +15,7 @@ BENCHMARKS = {
     "swap": comparisons.swap,
 }
 
-TEXT = """Measure the model server: all of it, or what is named.
+TEXT = """Measure the model server: all benchmarks, or the named ones.
 
 Servers, clients and yardsticks are processes of their own; ratios are medians over the rounds.
 

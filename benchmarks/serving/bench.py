@@ -1,4 +1,4 @@
-"""What every benchmark of the server is given: a folder, models, rounds, clients, servers."""
+"""What every benchmark of the server uses: a folder, models, rounds, clients, servers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STOP_SECONDS = 60
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A port on which nothing listens."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
@@ -37,7 +37,7 @@ def free_port() -> int:
 
 @contextmanager
 def model_server(base_path: Path, log: Path, flags: Sequence[str] = ()) -> Iterator[tuple[int, int]]:
-    """Runs our server for the model `model`; gives the ports of REST and gRPC."""
+    """Runs our server for the model `model`; yields the ports of REST and gRPC."""
     rest, grpc = free_port(), free_port()
     command = ["serving.main", f"--rest_api_port={rest}", f"--port={grpc}", "--model_name=model"]
     with _running([*command, f"--model_base_path={base_path}", *flags], rest, log):
@@ -46,7 +46,7 @@ def model_server(base_path: Path, log: Path, flags: Sequence[str] = ()) -> Itera
 
 @contextmanager
 def fastapi_server(model: Path, call: str, log: Path) -> Iterator[int]:
-    """Runs `fastapi_app`; gives its port."""
+    """Runs `fastapi_app`; yields its port."""
     port = free_port()
     command = ["uvicorn", "benchmarks.serving.fastapi_app:app", f"--port={port}", "--no-access-log"]
     with _running(command, port, log, {"MODEL": str(model), "CALL": call}):
@@ -95,9 +95,9 @@ class Served:
     """A model to serve.
 
     Attributes:
-        base_path: Holds version 1.
+        base_path: The folder that holds version 1.
         input_name: The name of its input.
-        keras: The same as a Keras model.
+        keras: The path of the same model as a Keras model.
     """
 
     base_path: Path
@@ -106,11 +106,11 @@ class Served:
 
 
 class ServingBench(Bench):
-    """One run of the benchmarks; models are written when they are first asked for."""
+    """One run of the benchmarks; models are written on first use."""
 
     @functools.cached_property
     def small(self) -> Served:
-        """16-64-64-1: a tenth of a millisecond."""
+        """16-64-64-1: takes a tenth of a millisecond."""
         return self._model("small", [64, 64])
 
     @functools.cached_property
@@ -120,7 +120,7 @@ class ServingBench(Bench):
 
     @functools.cached_property
     def heavy(self) -> Served:
-        """Four layers of 2,048: 12.6 million parameters, more than a millisecond."""
+        """Four layers of 2,048, with 12.6 million parameters: takes more than a millisecond."""
         return self._model("heavy", [2048] * 4)
 
     def ask(self, function: str, **arguments: Any) -> Any:
@@ -128,7 +128,7 @@ class ServingBench(Bench):
         return self.call(f"benchmarks.serving.{function}", arguments)
 
     def rest(self, port: int, clients: int = CLIENTS, path: str = PREDICT, **overrides: Any) -> dict[str, Any]:
-        """Asks for the prediction of one row over REST; see `load.rest`."""
+        """Requests predictions of one row over REST; see `load.rest`."""
         arguments = {"seconds": SECONDS} | overrides
         return dict(self.ask("load:rest", port=port, path=path, body=BODY, clients=clients, **arguments))
 
@@ -138,7 +138,7 @@ class ServingBench(Bench):
         return float(self.ask("models:signature_rate", path=path, name=model.input_name, row=ROW, seconds=SECONDS))
 
     def repeat(self, note: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Measures as often as there are rounds; returns the median of each number."""
+        """Measures once a round; returns the median of each number."""
         rounds = []
         for number in range(self.rounds):
             self.say(f"{note}, round {number + 1}")
@@ -146,7 +146,7 @@ class ServingBench(Bench):
         return {key: median(entry[key] for entry in rounds) for key in rounds[0]}
 
     def log(self, name: str) -> Path:
-        """Where a server's output goes."""
+        """The path of a server's log."""
         return self.folder / f"{name}-{time.monotonic_ns()}.log"
 
     def _model(self, name: str, widths: list[int]) -> Served:

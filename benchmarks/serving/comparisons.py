@@ -1,4 +1,4 @@
-"""The model server against its yardsticks: protocols, sizes of models, and new versions under load."""
+"""Compares the model server with its yardsticks: protocols, model sizes, and new versions under load."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SWAP_PAUSE_SECONDS = 3.0
 
 
 def rest(bench: ServingBench) -> list[Figure]:
-    """A small model, four clients: requests a second of REST against calls a second of `signatures[...]`."""
+    """A small model, four clients: requests per second over REST against calls per second of `signatures[...]`."""
     with model_server(bench.small.base_path, bench.log("rest")) as (port, _):
         return _against_signatures(bench, "rest", lambda: bench.rest(port), REST_LEAST)
 
@@ -46,7 +46,7 @@ def grpc(bench: ServingBench) -> list[Figure]:
 
 
 def fastapi(bench: ServingBench) -> list[Figure]:
-    """A small model, four clients: requests a second of ours against those of FastAPI around the Keras model."""
+    """A small model, four clients: our requests per second against those of FastAPI around the Keras model."""
 
     def measure() -> dict[str, float]:
         with model_server(bench.small.base_path, bench.log("ours")) as (port, _):
@@ -86,7 +86,7 @@ def _against_signatures(
 
 
 def heavy(bench: ServingBench) -> list[Figure]:
-    """A model of more than a millisecond, four clients, against a process that holds it and calls it in one thread."""
+    """A model that takes more than a millisecond, four clients, against a process that calls it in one thread."""
     model = bench.heavy
 
     def measure() -> dict[str, float]:
@@ -116,7 +116,7 @@ def heavy(bench: ServingBench) -> list[Figure]:
 
 
 def batching(bench: ServingBench) -> list[Figure]:
-    """2.4 million parameters, 16 clients: requests a second with batching against without."""
+    """2.4 million parameters, 16 clients: requests per second with batching against those without."""
     parameters = bench.folder / "batching.config"
     parameters.write_text(PARAMETERS, encoding="utf-8")
     on = ["--enable_batching", f"--batching_parameters_file={parameters}"]
@@ -137,7 +137,7 @@ def batching(bench: ServingBench) -> list[Figure]:
 
 
 def swap(bench: ServingBench) -> list[Figure]:
-    """Four clients at 70 % of what the server can do: 8 seconds in which nothing happens, 8 with two swaps."""
+    """Four clients at 70 % of the server's capacity: 8 seconds in which nothing happens, 8 seconds with two swaps."""
 
     def once() -> dict[str, float]:
         base_path = bench.folder / f"swap-{time.monotonic_ns()}"

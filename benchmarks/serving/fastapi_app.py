@@ -1,4 +1,4 @@
-"""What one writes without a model server: FastAPI around the Keras model `MODEL`; `CALL` is `call` or `predict`."""
+"""A server without a model server: FastAPI around the Keras model `MODEL`; `CALL` is `call` or `predict`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _outputs(inputs: npt.NDArray[np.float32]) -> list[list[float]]:
     return list(outputs.tolist())
 
 
-# The first call traces: seconds.
+# The first call traces, which takes seconds.
 _outputs(np.zeros((1, 16), np.float32))
 
 
@@ -32,11 +32,11 @@ class Rows(BaseModel):
 
 @app.post("/predict")
 async def predict(rows: Rows) -> dict[str, list[list[float]]]:
-    """Answers in the event loop, which is the quickest for a model of this size."""
+    """Answers in the event loop, which is fastest for a model of this size."""
     return {"predictions": _outputs(np.array(rows.instances, np.float32))}
 
 
 @app.get("/livez")
 async def livez() -> str:
-    """Says that the server is up."""
+    """Reports that the server is up."""
     return "ok"

@@ -1,7 +1,6 @@
 """Clients, all in one process. They share the processor with the server, so they do as little as they can.
 
-Requests are bytes that are made beforehand and one thread watches all connections. What comes back is only looked at
-for whether it is a good answer.
+Requests are bytes prepared beforehand, and one thread watches all connections. Responses are only checked for success.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ ANSWER_BYTES = 1 << 16
 
 OK = b"HTTP/1.1 200"
 
-# HTTP/2, RFC 9113: kinds of frames and their flags.
+# HTTP/2, RFC 9113: frame types and flags.
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 END_STREAM, END_HEADERS, ACK = 0x1, 0x4, 0x1
 FRAME_HEAD = 9
 WINDOW, LARGE_WINDOW = 65_535, 1 << 30
-# Of a gRPC message: whether it is compressed, and its length.
+# The prefix of a gRPC message: whether it is compressed, and its length.
 MESSAGE_HEAD = 5
 
 
@@ -33,7 +32,7 @@ class Connection(Protocol):
     """One client's connection.
 
     Attributes:
-        socket: What to wait for.
+        socket: The socket to wait for.
     """
 
     socket: socket.socket
@@ -42,16 +41,16 @@ class Connection(Protocol):
         """Sends the request."""
 
     def receive(self) -> bool | None:
-        """Reads what is there: whether the answer is a good one; None where it is not complete yet."""
+        """Reads what has arrived; returns whether the response is a success, or None if it is not complete yet."""
 
 
 class Rest:
-    """HTTP/1.1 with keep-alive; a good answer has the status 200.
+    """HTTP/1.1 with keep-alive; a success has the status 200.
 
     Args:
-        port: The server's.
-        path: Of the URL.
-        body: The request's, JSON.
+        port: The server's port.
+        path: The URL's path.
+        body: The request's body, JSON.
     """
 
     def __init__(self, port: int, path: str, body: str) -> None:
@@ -65,19 +64,19 @@ class Rest:
         self.socket.sendall(self._request)
 
     def receive(self) -> bool | None:
-        """See `Connection`; an answer of one row comes at once."""
+        """See `Connection`; a response of one row arrives in one piece."""
         return self.socket.recv(ANSWER_BYTES).startswith(OK)
 
 
 class Grpc:
-    """gRPC over HTTP/2 without TLS, one call at a time; a good answer brings a message.
+    """gRPC over HTTP/2 without TLS, one call at a time; a success has a message.
 
-    A Python channel takes as long for a call as the server does, and on two cores takes it from the server.
+    A Python channel takes as long for a call as the server does, and on two cores takes that time from the server.
 
     Args:
-        port: The server's.
+        port: The server's port.
         method: `/package.Service/Method`.
-        message: The request, serialized.
+        message: The serialized request.
     """
 
     def __init__(self, port: int, method: str, message: bytes) -> None:
@@ -104,7 +103,7 @@ class Grpc:
         """See `Connection`.
 
         Raises:
-            RuntimeError: The server has not yet read what it was sent before.
+            RuntimeError: The server has not yet read the earlier requests.
         """
         self._window -= len(self._message)
         if self._window < 0:
@@ -146,7 +145,7 @@ def _connected(port: int) -> socket.socket:
 
 
 def _text(value: str) -> bytes:
-    """A string of a header as HPACK has it, not compressed (RFC 7541, 5.2); up to 126 bytes."""
+    """A header string in HPACK's uncompressed form (RFC 7541, 5.2); up to 126 bytes."""
     return bytes([len(value)]) + value.encode()
 
 
@@ -155,42 +154,42 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
-# Not counted: the server learns how quick the model is, connections are made.
+# Not counted: connections are opened, and the server learns how quick the model is.
 WARM_UP_SECONDS = 1.0
 
 
 def rest(port: int, path: str, body: str, clients: int, seconds: float, rate: float | None = None) -> dict[str, Any]:
-    """Clients that each send the same request again once it is answered.
+    """Runs clients that each repeat the same request whenever it has been answered.
 
     Args:
-        port: The server's.
-        path: Of the URL.
-        body: The request's.
-        clients: How many.
+        port: The server's port.
+        path: The URL's path.
+        body: The request's body.
+        clients: The number of clients.
         seconds: For how long, after one second that is not counted.
-        rate: Requests a second of all clients together; None for as many as are answered. Latencies then count from
-            when a request was due.
+        rate: Requests per second of all clients together; None sends as fast as they are answered. With a rate,
+            latencies count from when a request was due.
 
     Returns:
-        `rate` in requests a second, `p50` and `p99` in milliseconds, `failed` as a count.
+        `rate` in requests per second, `p50` and `p99` in milliseconds, `failed` as a count.
     """
-    return _ask([Rest(port, path, body) for _ in range(clients)], seconds, rate)
+    return _run([Rest(port, path, body) for _ in range(clients)], seconds, rate)
 
 
 def grpc_predict(port: int, request_path: str, clients: int, seconds: float) -> dict[str, Any]:
-    """As `rest`, over gRPC.
+    """Like `rest`, over gRPC.
 
     Args:
-        port: The server's.
-        request_path: Holds the serialized request.
-        clients: How many.
+        port: The server's port.
+        request_path: The file with the serialized request.
+        clients: The number of clients.
         seconds: For how long, after one second that is not counted.
     """
     request = Path(request_path).read_bytes()
-    return _ask([Grpc(port, PREDICT, request) for _ in range(clients)], seconds, None)
+    return _run([Grpc(port, PREDICT, request) for _ in range(clients)], seconds, None)
 
 
-def _ask(connections: Sequence[Connection], seconds: float, rate: float | None) -> dict[str, Any]:
+def _run(connections: Sequence[Connection], seconds: float, rate: float | None) -> dict[str, Any]:
     poll = select.epoll()
     began = time.perf_counter()
     pause = len(connections) / rate if rate else 0.0

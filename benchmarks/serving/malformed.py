@@ -1,7 +1,8 @@
-"""`python -m benchmarks.serving.malformed`: 100,000 malformed requests to a server of its own, REST and gRPC.
+"""Sends 100,000 malformed requests to a server of its own, over REST and gRPC: `python -m
+benchmarks.serving.malformed`.
 
-Expected: no fault of the server (no crash, no missing answer, no 5xx, no INTERNAL), the right value for a good request
-afterwards, and memory that grows by no more than 5 % after the first tenth. Takes some minutes on two cores.
+Expected: no fault of the server (no crash, no missing response, no 5xx, no INTERNAL), the right value for a good
+request afterwards, and memory that grows by no more than 5 % after the first tenth. Takes some minutes on two cores.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ MEBIBYTE = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What came of it.
+    """The results.
 
     Attributes:
         requests: How many malformed requests were sent.
         seconds: How long that took.
-        tally: The answers, and the faults among them.
-        memory: The server's resident bytes: after the warm-up, and after each further part.
-        still_answers: Whether a good request is answered rightly afterwards, over both ports' process.
+        tally: The responses, and the faults among them.
+        memory: The server's resident bytes after the warm-up and after each further part.
+        still_answers: Whether the server answers a good request correctly afterwards.
     """
 
     requests: int
@@ -52,12 +53,12 @@ class Report:
 
     @property
     def growth(self) -> float:
-        """By how much memory grew after the warm-up, as a share of it."""
+        """How much memory grew after the warm-up, as a fraction."""
         return max(self.memory) / self.memory[0] - 1
 
     @property
     def good(self) -> bool:
-        """Whether the server stood it."""
+        """Whether the server passed."""
         return self.still_answers and not self.tally.faults and self.growth <= LIMIT_OF_GROWTH
 
 
@@ -65,9 +66,9 @@ def run(requests: int, seed: int, connections: int) -> Report:
     """Starts a server, sends it malformed requests, and stops it.
 
     Args:
-        requests: How many in all.
-        seed: Says which requests.
-        connections: Over how many connections at a time, to each port.
+        requests: The total number of requests.
+        seed: Determines the requests.
+        connections: How many connections to use at a time, to each port.
     """
     tally, started = Tally(), time.perf_counter()
     with _server() as (process, port, rest_port):
@@ -87,14 +88,14 @@ async def _send_part(port: int, rest_port: int, requests: int, seed: str, connec
 
 @contextmanager
 def _server() -> Iterator[tuple[psutil.Process, int, int]]:
-    """A server of the small model in a process of its own: the process and the ports of gRPC and REST."""
-    # TensorFlow takes seconds to import: not for --help.
+    """Runs a server of the small model in a process of its own; yields the process and the ports of gRPC and REST."""
+    # Not imported for --help: TensorFlow takes seconds to import.
     from benchmarks.serving import models
 
     with tempfile.TemporaryDirectory() as folder:
         models.save_several(Path(folder, "1"))
         port, rest_port = _free_ports()
-        # A machine that stands still for a while is no fault of the server.
+        # A machine that pauses for a while is not the server's fault.
         patience = f"--rest_api_timeout_in_ms={PATIENCE_SECONDS * 1000:.0f}"
         flags = [f"--port={port}", f"--rest_api_port={rest_port}", f"--model_name={MODEL}", patience]
         command = [sys.executable, "-m", "serving.main", *flags, f"--model_base_path={folder}"]
@@ -133,7 +134,7 @@ def _answers(rest_port: int) -> bool:
         return False
 
 
-def lines(report: Report) -> Iterator[str]:
+def report_lines(report: Report) -> Iterator[str]:
     """The report as text."""
     rate = report.requests / report.seconds
     yield f"{report.requests:,} malformed requests in {report.seconds:.0f} s ({rate:.0f} a second)"
@@ -151,9 +152,9 @@ def lines(report: Report) -> Iterator[str]:
 @click.option("--seed", default=1, show_default=True)
 @click.option("--connections", default=8, show_default=True)
 def main(requests: int, seed: int, connections: int) -> None:
-    """Runs it, prints the report, and fails where the server did not stand it."""
+    """Runs it, prints the report, and fails if the server did not pass."""
     report = run(requests, seed, connections)
-    for line in lines(report):
+    for line in report_lines(report):
         click.echo(line)
     sys.exit(0 if report.good else 1)
 

@@ -1,4 +1,4 @@
-"""Sends malformed requests to a server over real sockets and notes every answer that is the server's fault."""
+"""Sends malformed requests to a server over real sockets, and records the responses that are the server's fault."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from benchmarks.serving.malformed_http import HttpRequest
 
 HOST = "127.0.0.1"
 PATIENCE_SECONDS = 600.0
-# A request that breaks HTTP's framing may wait for more bytes for ever, and rightly so.
+# A request that breaks HTTP's framing may rightly be left waiting for more bytes.
 SHORT_SECONDS = 0.05
 SHARE_OF_FRAMES = 0.02
 SHOWN_BYTES = 600
 STATUS_LINE = re.compile(rb"HTTP/\d\.\d (\d{3}) ")
 LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)\r\n")
-# What a client may ask for that no server need have: a type without a form in JSON, a version of HTTP.
+# What a client may ask for that no server need offer: a type that JSON cannot represent, a version of HTTP.
 CLIENTS_FAULTS = frozenset({501, 505})
 SERVERS_FAULTS = frozenset(
     {
@@ -34,18 +34,18 @@ TRACES = (b"Traceback (most", b'File "/', b"site-packages")
 
 @dataclasses.dataclass
 class Tally:
-    """What the server answered.
+    """Counts of the server's responses.
 
     Attributes:
-        statuses: How often each status came, such as `REST 400` or `gRPC OK`.
-        faults: What was sent and what came, where that is the server's fault.
+        statuses: How often each status was received, such as `REST 400` or `gRPC OK`.
+        faults: What was sent and received, for responses that are the server's fault.
     """
 
     statuses: Counter[str] = dataclasses.field(default_factory=Counter)
     faults: list[str] = dataclasses.field(default_factory=list)
 
     def count(self, status: str, sent: bytes, fault: str = "") -> None:
-        """Counts an answer; with `fault` says why it should not have come."""
+        """Counts a response; `fault` says why the server should not have sent it."""
         self.statuses[status] += 1
         if fault:
             self.faults.append(f"{status}: {fault}\n    sent {sent[:SHOWN_BYTES]!r}")
@@ -57,9 +57,9 @@ async def send(port: int, rest_port: int, requests: int, seed: str, tally: Tally
     Args:
         port: gRPC's port.
         rest_port: REST's port.
-        requests: How many.
-        seed: Says which; equal seeds give equal requests.
-        tally: Where the answers are noted.
+        requests: How many requests.
+        seed: Determines the requests; equal seeds give equal requests.
+        tally: Counts the responses.
     """
     random = Random(seed)  # noqa: S311 - nothing secret
     channel = grpc.aio.insecure_channel(f"{HOST}:{port}")
@@ -91,13 +91,13 @@ class Connection:
         await self.close()
 
     async def send(self, request: HttpRequest, tally: Tally) -> None:
-        """Sends a request and reads what comes back."""
+        """Sends a request and reads the response."""
         try:
             if self._writer is None or self._reader is None:
                 self._reader, self._writer = await asyncio.open_connection(HOST, self._port)
             self._writer.write(request.data)
             patience = PATIENCE_SECONDS if request.complete else SHORT_SECONDS
-            response = await asyncio.wait_for(_answer(self._reader, request), patience)
+            response = await asyncio.wait_for(_read_response(self._reader, request), patience)
         except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError) as error:
             response = b""
             if request.complete:
@@ -128,7 +128,7 @@ def _judge(request: HttpRequest, response: bytes, tally: Tally) -> None:
     tally.count(f"REST {status or 'none'}", request.data, fault)
 
 
-async def _answer(reader: asyncio.StreamReader, request: HttpRequest) -> bytes:
+async def _read_response(reader: asyncio.StreamReader, request: HttpRequest) -> bytes:
     head = await reader.readuntil(b"\r\n\r\n")
     while head.startswith(b"HTTP/1.1 100"):
         head = await reader.readuntil(b"\r\n\r\n")

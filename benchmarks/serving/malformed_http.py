@@ -1,6 +1,6 @@
-"""HTTP requests gone wrong in their body, path, headers, encoding or framing, drawn from a seeded generator.
+"""HTTP requests that are wrong in their body, path, headers, encoding or framing, drawn from a seeded generator.
 
-The same seed gives the same ones.
+The same seed gives the same requests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HttpRequest:
 
     Attributes:
         data: What is sent.
-        complete: Whether its framing is right, so that an answer must come.
+        complete: Whether its framing is right, so that the server must respond.
     """
 
     data: bytes
@@ -146,8 +146,8 @@ def mutated_json(random: Random, document: Any) -> Any:
 
 
 def json_body(random: Random, document: Any) -> bytes:
-    """A mutated document as text, which now and then is mutated as well."""
-    # Lone surrogates stay escaped; the names of NaN and infinity are bare.
+    """A mutated document as text, which is sometimes mutated as well."""
+    # Lone surrogates stay escaped; NaN and infinity are bare names.
     body = json.dumps(mutated_json(random, document), ensure_ascii=random.random() < 0.9)
     encoded = body.encode(errors="surrogatepass")
     return mutated_bytes(random, encoded) if random.random() < 0.4 else encoded

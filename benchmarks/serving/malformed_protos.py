@@ -1,4 +1,4 @@
-"""Protocol buffers and HTTP/2 frames gone wrong, drawn from a seeded generator."""
+"""Malformed protocol buffers and HTTP/2 frames, drawn from a seeded generator."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NUMBERS = (0, 1, 3, 7, 14, 19, 20, 23, 101, *SIZES)
 
 
 def grpc_request(random: Random) -> tuple[str, bytes]:
-    """A method's path, and bytes that it cannot make sense of or should not."""
+    """A method's path, and bytes that it should refuse."""
     method = random.choice(tuple(METHODS))
     request = _valid(random, METHODS[method]())
     for _ in range(random.randint(1, 4)):
@@ -66,7 +66,7 @@ def grpc_request(random: Random) -> tuple[str, bytes]:
 
 
 def frames(random: Random) -> bytes:
-    """What is no gRPC at all, or HTTP/2 gone wrong, for a bare socket."""
+    """Bytes for a bare socket that are not gRPC, or are malformed HTTP/2."""
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
     noise = random.randbytes(random.randrange(300))
     start = random.choice((b"", preface, preface[: random.randrange(30)], b"GET / HTTP/1.1\r\n\r\n"))
@@ -74,7 +74,7 @@ def frames(random: Random) -> bytes:
 
 
 def _unloads(data: bytes) -> bool:
-    """Whether this is a good configuration, which would rightly unload the model that the other requests ask."""
+    """Whether this is a valid configuration, which would rightly unload the model that the other requests use."""
     try:
         config = ReloadConfigRequest.FromString(data).config
     except DecodeError:
@@ -85,7 +85,7 @@ def _unloads(data: bytes) -> bool:
 
 
 def _valid(random: Random, request: Any) -> Any:
-    """The request with what a good client sends in it."""
+    """The request, filled in as by a good client."""
     if isinstance(request, MultiInferenceRequest):
         for method in ("classify", "regress"):
             request.tasks.add(

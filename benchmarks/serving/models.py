@@ -1,4 +1,4 @@
-"""The models that the benchmarks serve, and what they do without a server. Runs in processes of its own."""
+"""The models that the benchmarks serve, and their speed without a server. Runs in processes of its own."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def write(path: str, widths: Sequence[int], keras_path: str | None = None) -> st
 
     Args:
         path: The SavedModel's folder.
-        widths: The widths of its hidden layers; it takes 16 numbers and gives one.
-        keras_path: Where to write it as a Keras model, too.
+        widths: The widths of its hidden layers; it takes 16 numbers and returns one.
+        keras_path: Where to write it as a Keras model too, or None.
     """
     tf_keras.utils.set_random_seed(1)
     layers = [tf_keras.layers.Dense(width, activation="relu") for width in widths]
@@ -42,7 +42,7 @@ def write(path: str, widths: Sequence[int], keras_path: str | None = None) -> st
 
 
 def _write_warm_up(path: Path) -> None:
-    """Writes one warm-up request of zeros, as the pipeline's Trainer writes some of real rows."""
+    """Writes one warm-up request of zeros; the pipeline's Trainer writes some with real rows."""
     [name] = tf.saved_model.load(str(path)).signatures[SIGNATURE].structured_input_signature[1]
     log = PredictionLog()
     log.predict_log.request.inputs[name].CopyFrom(tf.make_tensor_proto(np.zeros([1, INPUTS], np.float32)))
@@ -53,21 +53,21 @@ def _write_warm_up(path: Path) -> None:
 
 
 def write_request(path: str, model: str, name: str, row: Sequence[float]) -> None:
-    """Writes a serialized PredictRequest of one row."""
+    """Writes a serialized PredictRequest for one row."""
     request = PredictRequest(model_spec={"name": model})
     request.inputs[name].CopyFrom(tf.make_tensor_proto([row], tf.float32))
     Path(path).write_bytes(request.SerializeToString())
 
 
 def signature_rate(path: str, name: str, row: Sequence[float], seconds: float) -> float:
-    """Calls a second of `tf.saved_model.load(...).signatures[...]`, from an array to an array, in one thread."""
+    """Calls per second of `tf.saved_model.load(...).signatures[...]`, from array to array, in one thread."""
     call = tf.saved_model.load(path).signatures[SIGNATURE]
     inputs = np.array([row], np.float32)
     return _rate(lambda: [tensor.numpy() for tensor in call(**{name: tf.constant(inputs)}).values()], 1, seconds)
 
 
 def session_rate(path: str, name: str, row: Sequence[float], seconds: float, threads: int) -> float:
-    """Calls a second of the model as the server loads it, from as many threads as there are clients."""
+    """Calls per second of the model as the server loads it, from this many threads."""
     loaded = servable.load("model", 1, Path(path))
     inputs = {name: np.array([row], np.float32)}
     return _rate(lambda: loaded.run(SIGNATURE, inputs), threads, seconds)
@@ -90,7 +90,7 @@ def _rate(call: Callable[[], Any], threads: int, seconds: float) -> float:
 
 
 class Several(tf.Module):
-    """What malformed requests are sent to: numbers, strings, several inputs, parsed Examples; y = x / 2 + 2."""
+    """The target of malformed requests: numbers, strings, several inputs, parsed Examples; y = x / 2 + 2."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
     def predict(self, x: Any) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What the Trainer is measured by: `python -m benchmarks.training`."""
+"""The benchmarks of the Trainer: `python -m benchmarks.training`."""

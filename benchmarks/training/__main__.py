@@ -15,7 +15,7 @@ BENCHMARKS = {
     "tflite": precision.measure_tflite,
 }
 
-TEXT = """Measure the Trainer: all of it, or what is named.
+TEXT = """Measure the Trainer: all benchmarks, or the named ones.
 
 Each side of a comparison is a process of its own; they take turns, and ratios are medians over the rounds.
 

@@ -1,4 +1,4 @@
-"""What every benchmark of the Trainer is given: a folder, data, child processes, rounds."""
+"""What every benchmark of the Trainer uses: a folder, data, child processes, rounds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGE_ROWS = 10 * LARGE_BATCH
 RESNET, WIDE_AND_DEEP = "benchmarks.training.resnet", "benchmarks.training.wide_and_deep"
 
 Data = dict[str, str]
-"""Where transformed examples are: `train` and `eval`, folders of TFRecords, and `graph`, the transform graph."""
+"""The paths of transformed data: `train` and `eval`, folders of TFRecords, and `graph`, the transform graph."""
 
 FILES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 CLASSES = 10
@@ -30,9 +30,9 @@ CHANNELS_FIRST = (3, 32, 32)
 
 
 def prepare_noise_images(folder: Path, rows: int) -> Data:
-    """Transformed images of 32x32 pixels and 3 channels, as many as `rows` to train on: noise about a class's color.
+    """Transformed images of 32x32 pixels and 3 channels, `rows` of them for training: noise around a class's color.
 
-    They come as CIFAR-10's binary files. How fast a network learns does not depend on what is in the images.
+    They are ingested from CIFAR-10's binary format. How fast a network trains does not depend on what the images show.
     """
     batches = folder / "cifar-10-batches-bin"
     batches.mkdir(parents=True)
@@ -53,7 +53,7 @@ def prepare_noise_images(folder: Path, rows: int) -> Data:
 
 
 def prepare_digits(folder: Path) -> Data:
-    """scikit-learn's digits, split and transformed as the cifar10 recipe says; see `prepare_noise_images`."""
+    """scikit-learn's digits, split and transformed by the cifar10 recipe; see `prepare_noise_images`."""
     return _transformed(folder, "cifar10")
 
 
@@ -72,10 +72,10 @@ def _transformed(folder: Path, recipe: str, *overrides: str) -> Data:
 
 @dataclass(frozen=True)
 class TrainingBench(Bench):
-    """One run of the benchmarks; data are prepared when they are first asked for.
+    """One run of the benchmarks; data are prepared on first use.
 
     Attributes:
-        prepared: The data by name.
+        prepared: Name -> data.
     """
 
     prepared: dict[str, Data] = field(default_factory=dict)
@@ -96,16 +96,16 @@ class TrainingBench(Bench):
         """Calls a function of sides.py in a process of its own.
 
         Args:
-            side: Its name.
-            note: Shown meanwhile.
-            arguments: The function's, by name.
-            cores: The processor cores that the process may use; none for all.
+            side: The function's name.
+            note: Shown while it runs.
+            arguments: The function's arguments, by name.
+            cores: The processor cores that the process may use; empty for all.
         """
         self.say(note)
         return self.call(f"benchmarks.training.sides:{side}", arguments, cores)
 
     def alternately(self, sides: Mapping[str, Callable[[], Any]]) -> dict[str, list[Any]]:
-        """Calls each side once a round, in turns, every other round in reverse; returns the results by side."""
+        """Calls each side once a round, in reverse order every other round; returns the results by side."""
         results: dict[str, list[Any]] = {name: [] for name in sides}
         for number in range(self.rounds):
             for name in list(sides) if number % 2 == 0 else reversed(list(sides)):
@@ -120,13 +120,13 @@ class TrainingBench(Bench):
 
 
 def trainer_settings(name: str, **changes: Any) -> dict[str, Any]:
-    """A recipe's `trainer` section, with some settings replaced; those that are None are left out."""
+    """A recipe's `trainer` section with some settings replaced; those that are None are left out."""
     settings = recipe.load(name).settings.trainer.model_dump(mode="json") | changes
     return {key: value for key, value in settings.items() if value is not None}
 
 
 def resnet_settings(**changes: Any) -> dict[str, Any]:
-    """Settings of a short training on `prepare_noise_images`."""
+    """The settings of a short training on `prepare_noise_images`."""
     return {"batch_size": BATCH, "epochs": 4, "steps_per_execution": 5, **changes}
 
 
@@ -136,5 +136,5 @@ def seconds(times: list[list[float]]) -> float:
 
 
 def ratio(above: list[float], below: list[float]) -> float:
-    """The median of the ratios taken round by round."""
+    """The median of the ratios within each round."""
     return median(numerator / denominator for numerator, denominator in zip(above, below, strict=True))

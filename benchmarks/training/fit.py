@@ -1,4 +1,4 @@
-"""How fast the Trainer trains, with one worker and two, and how much memory it takes."""
+"""How fast the Trainer trains, with one worker and with two, and how much memory it takes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ TAXI_EPOCHS = 6
 
 
 def measure_fit(bench: TrainingBench) -> list[Figure]:
-    """Epochs after the first, validation apart, checkpoints and all other callbacks included.
+    """Times epochs after the first, without validation, but with checkpoints and all other callbacks.
 
-    Without augmentation, which the bare fit has not either.
+    There is no augmentation, which the bare fit does not have either.
     """
     settings = resnet_settings(epochs=4, params={"max_shift": 0})
     resnet = {"module": RESNET, "data": bench.images(MANY_ROWS), "settings": settings}
@@ -59,7 +59,7 @@ CACHES = {"memory": "kept in memory", "none": "streamed from the files"}
 
 
 def measure_input(bench: TrainingBench) -> list[Figure]:
-    """Augmented batches a second, with each kind of cache, by what a ResNet-20 takes in its fit."""
+    """Augmented batches per second with each kind of cache, divided by the batches per second of a ResNet-20's fit."""
     return [_compare_input(bench, cache, name) for cache, name in CACHES.items()]
 
 
@@ -81,10 +81,10 @@ WORKERS_EPOCHS = 3
 
 
 def measure_workers(bench: TrainingBench) -> list[Figure]:
-    """Images a second of the same ResNet-20, with the same global batch and with the same batch a worker.
+    """Images per second of the same ResNet-20, with the same global batch and with the same batch per worker.
 
-    In float32 and of twice the paper's width: bound by arithmetic, of which a wide epoch has enough to hide what is
-    done once an epoch.
+    It runs in float32 and has twice the paper's width, so that it is bound by arithmetic and what happens once an epoch
+    does not show.
     """
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) < 2:
@@ -124,7 +124,7 @@ MOST_DIFFERENCE = 1e-5
 
 
 def measure_recompute(bench: TrainingBench) -> list[Figure]:
-    """The peak of the whole process, TensorFlow itself included, and how far the trained weights are apart."""
+    """The peak memory of the whole process, including TensorFlow itself, and how much the trained weights differ."""
     rounds = bench.alternately(
         {"kept": lambda: _train_recomputed(bench, []), "recomputed": lambda: _train_recomputed(bench, ["block_*"])}
     )

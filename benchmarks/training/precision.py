@@ -1,4 +1,4 @@
-"""What smaller numbers cost and gain: mixed_bfloat16 against float32, and TF Lite's quantization."""
+"""The cost and gain of reduced precision: mixed_bfloat16 against float32, and TF Lite's quantization."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FOLDS = 3
 
 
 def measure_precision(bench: TrainingBench) -> list[Figure]:
-    """Images a second of ResNets, and accuracy of the recipe's network on the digits."""
+    """Images per second of ResNets, and the accuracy of the recipe's network on the digits."""
     return [_resnet50(bench), *(_resnet20(bench, width) for width in (64, 16)), *_accuracy(bench)]
 
 
@@ -60,9 +60,9 @@ def _speed(bench: TrainingBench, name: str, arguments: dict[str, Any], at_least:
 
 
 def _accuracy(bench: TrainingBench) -> list[Figure]:
-    """Each digit is judged once a seed, by the model that did not learn from its fold.
+    """Classifies each digit once per seed, by the model that did not train on its fold.
 
-    One eval split of 600 rows cannot show 0.3 points, which would be 2 rows: all rows of all seeds together can.
+    One eval split of 600 rows cannot show 0.3 points, which would be 2 rows; all rows of all seeds together can.
     """
     is_correct = {kind: np.array(_folds(bench, kind)) for kind in POLICIES}
     differs = is_correct["float32"] != is_correct["mixed_bfloat16"]
@@ -92,9 +92,9 @@ TFLITE_MOST_POINTS = 0.5
 
 
 def measure_tflite(bench: TrainingBench) -> list[Figure]:
-    """Runs the recipe on the digits with each quantization; what comes before the TFLite node is run once.
+    """Runs the recipe on the digits with each quantization; the nodes before TFLite run once.
 
-    Size is that of the whole file, metadata and labels included, against the SavedModel's variables.
+    The size is that of the whole file, including metadata and labels, against the SavedModel's variables.
     """
     folder = bench.folder / "tflite"
     environment = millrace.write_environment(folder)

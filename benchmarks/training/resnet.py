@@ -1,4 +1,4 @@
-"""The cifar10 recipe's model.py with its epochs timed; the trainer is given this module in its place."""
+"""The cifar10 recipe's model.py with timed epochs; the Trainer gets this module instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def build_model(features: Sequence[Feature], params: Mapping[str, Any]) -> tf_ke
 
 
 def compile_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the recipe's arguments; a backbone, ResNet-50, is trained as its paper does (arXiv:1512.03385)."""
+    """Returns the recipe's arguments; a backbone, ResNet-50, is trained as in its paper (arXiv:1512.03385)."""
     arguments = dict(cifar10.compile_arguments(params))
     if "backbone" in params:
         arguments["optimizer"] = tf_keras.optimizers.SGD(BACKBONE_LEARNING_RATE, momentum=BACKBONE_MOMENTUM)

@@ -1,4 +1,4 @@
-"""The sides of the comparisons, each called in a process of its own: see `child.call`."""
+"""The sides of the comparisons, each called in a process of its own; see `children.call_in_child`."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def new_job(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -
     """A job in a new temporary folder.
 
     Args:
-        module: The recipe's model.py, or what stands for it.
-        data: See `data.noise_images`.
+        module: The recipe's model.py, or its replacement.
+        data: See `bench.prepare_noise_images`.
         settings: The recipe's `trainer` section.
     """
     folder = tempfile.mkdtemp(prefix="millrace-bench-job-", dir=Path(data["graph"]).parent)
@@ -87,7 +87,7 @@ def whole_job(module: str, data: Mapping[str, str], settings: Mapping[str, Any])
     """Trains and exports as the pipeline's Trainer does, with as many workers as the settings say.
 
     Returns:
-        See `EpochTimer.epochs`; of several workers, the slowest one's.
+        See `EpochTimer.epochs`; those of the slowest worker.
     """
     job = new_job(module, data, settings)
     times = _timed_in(job)
@@ -102,9 +102,9 @@ def our_fit(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -
     """Trains as the pipeline's Trainer does, from TFRecords, with the callbacks of every run, and exports nothing.
 
     Returns:
-        `epochs` and `executions`, see `EpochTimer`; `peak_bytes`, the process's greatest resident set, imports
-        included; `peak_bytes_before`, the same before the fit; `weights`, a file of all trained weights, float32
-        [number of weights].
+        `epochs` and `executions`, see `EpochTimer`; `peak_bytes`, the process's peak resident set, including imports;
+        `peak_bytes_before`, the same before the fit; `weights`, a file of all trained weights, float32 [number of
+        weights].
     """
     job = new_job(module, data, settings)
     times = _timed_in(job)
@@ -120,7 +120,8 @@ def our_fit(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -
 
 
 def bare_fit(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -> list[list[float]]:
-    """Trains the same model by Keras's own `fit`, from arrays in memory, without augmentation, callbacks or validation.
+    """Trains the same model with Keras's own `fit`, from arrays in memory, without augmentation, callbacks or
+    validation.
 
     Returns:
         See `EpochTimer.epochs`.
@@ -150,7 +151,7 @@ def input_alone(module: str, data: Mapping[str, str], settings: Mapping[str, Any
     """Reads training batches, augmented, and does nothing with them.
 
     Returns:
-        Seconds a batch.
+        Seconds per batch.
     """
     job = new_job(module, data, settings)
     training = Training.open(job)
@@ -169,28 +170,29 @@ def input_alone(module: str, data: Mapping[str, str], settings: Mapping[str, Any
 def cross_validate(
     module: str, data: Mapping[str, str], settings: Mapping[str, Any], seeds: int, folds: int
 ) -> list[bool]:
-    """Whether the predicted class is right, for each row of both splits, once a seed, by a model that has not seen it.
+    """Returns whether the predicted class of each row of both splits is right, once per seed, by a model new to the
+    row.
 
     Args:
         module: See `new_job`.
         data: See `new_job`.
         settings: The recipe's `trainer` section; the seed is replaced by 1 to `seeds`.
-        seeds: How many; each also deals the rows into folds anew.
-        folds: A model learns from all folds but one.
+        seeds: The number of seeds; each also deals the rows into new folds.
+        folds: The number of folds; a model trains on all but one.
     """
     is_correct: list[bool] = []
     for seed in range(1, seeds + 1):
         job = new_job(module, data, {**settings, "seed": seed})
         with devices.precision_policy(job.settings.precision):
             training = Training.open(job)
-            # The folds are dealt in the same order for every precision: the seed's.
+            # The seed deals the same folds for every precision.
             for fold in _folds(training.data, seed, folds):
                 is_correct += map(bool, _are_right(dataclasses.replace(training, data=fold)))
     return is_correct
 
 
 def _are_right(training: Training) -> Any:
-    """Trains, and says of each row of the eval split whether its predicted class is right."""
+    """Trains, and returns for each row of the eval split whether its predicted class is right."""
     model = training.build()
     training.fit(model)
     evaluation = training.data.eval
@@ -218,7 +220,7 @@ def _peak_bytes() -> int:
 def _timed_in(job: Job) -> Path:
     folder = Path(job.model_run_dir, "times")
     folder.mkdir(parents=True)
-    # In the environment, where workers find it too.
+    # Through the environment, which workers inherit.
     os.environ[timing.FOLDER_VARIABLE] = str(folder)
     return folder
 

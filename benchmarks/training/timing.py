@@ -1,4 +1,4 @@
-"""How long the epochs of a `fit` take, its validation apart."""
+"""Times the epochs of a `fit`, without its validation."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy.typing as npt
 import tf_keras
 
 FOLDER_VARIABLE = "MILLRACE_BENCHMARK_TIMES"
-"""Names the environment variable with the folder that `timed` models write their times to; unset, they write none."""
+"""The environment variable with the folder to which `timed` models write their times; if unset, they write none."""
 
 
 class EpochTimer(tf_keras.callbacks.Callback):
-    """Measures from the end of one epoch to the end of the next, without the validation between.
+    """Measures from the end of one epoch to the end of the next, without the validation in between.
 
-    Whatever else happens there counts: other callbacks, checkpoints, the progress file. The first epoch, which traces
-    and compiles, is not measured.
+    Everything else counts: other callbacks, checkpoints, the progress file. The first epoch, which traces and compiles,
+    is not measured.
 
     Attributes:
         epochs: Wall and processor seconds by epoch, from the second on.
@@ -55,7 +55,7 @@ class EpochTimer(tf_keras.callbacks.Callback):
 
     def on_test_end(self, logs: Any = None) -> None:
         """Keras's hook."""
-        # As if the epoch had begun later by what the validation took.
+        # As if the epoch had begun later by the duration of the validation.
         self._began += _now() - self._validation_began
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -71,7 +71,7 @@ def _now() -> npt.NDArray[np.float64]:
 
 
 def timed(model: tf_keras.Model) -> tf_keras.Model:
-    """Lets every `fit` of a model be timed, behind all other callbacks, where `FOLDER_VARIABLE` is set."""
+    """Times every `fit` of a model, after all other callbacks, if `FOLDER_VARIABLE` is set."""
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder:
         model.fit = functools.partial(_fit, model, Path(folder))
@@ -81,7 +81,7 @@ def timed(model: tf_keras.Model) -> tf_keras.Model:
 def _fit(model: tf_keras.Model, folder: Path, *arguments: Any, callbacks: list[Any], **options: Any) -> Any:
     timer = EpochTimer()
     history = type(model).fit(model, *arguments, callbacks=[*callbacks, timer], **options)
-    # A file a process: workers train the same model side by side.
+    # One file per process, since workers train the same model side by side.
     Path(folder, f"{os.getpid()}.json").write_text(
         json.dumps({"epochs": timer.epochs, "executions": timer.executions}), encoding="utf-8"
     )

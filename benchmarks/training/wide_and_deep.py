@@ -1,4 +1,4 @@
-"""The taxi recipe's model.py with its epochs timed; the trainer is given this module in its place."""
+"""The taxi recipe's model.py with timed epochs; the Trainer gets this module instead."""
 
 from __future__ import annotations
 

@@ -94,12 +94,12 @@ def test_on_flink_a_pipeline_makes_what_it_makes_in_memory(project: Project, clu
     # The very model that was evaluated there is evaluated here; then the data work is done again from the start.
     again = project.millrace("run", "taxi", "--force", "--from", "Evaluator", "--to", "Evaluator")
     assert again.code == 0, again.output + again.errors
-    assert equality.metrics_apart(made["evaluation"], outputs(project)["evaluation"]) <= TOLERANCE
+    assert equality.metrics_difference(made["evaluation"], outputs(project)["evaluation"]) <= TOLERANCE
     again = project.millrace("run", "taxi", "--force", "--to", "Transform")
     assert again.code == 0, again.output + again.errors
     in_memory = outputs(project)
     assert made["examples"] != in_memory["examples"]
-    assert equality.examples_apart(made["examples"], in_memory["examples"]) == 0
-    assert equality.statistics_apart(made["statistics"], in_memory["statistics"]) <= TOLERANCE
-    assert equality.vocabularies_apart(made["transform_graph"], in_memory["transform_graph"]) == []
-    assert equality.transformed_apart(made["transformed_examples"], in_memory["transformed_examples"]) <= TOLERANCE
+    assert equality.count_different_examples(made["examples"], in_memory["examples"]) == 0
+    assert equality.statistics_difference(made["statistics"], in_memory["statistics"]) <= TOLERANCE
+    assert equality.different_vocabularies(made["transform_graph"], in_memory["transform_graph"]) == []
+    assert equality.transformed_difference(made["transformed_examples"], in_memory["transformed_examples"]) <= TOLERANCE
