@@ -1,6 +1,6 @@
-"""The browser that tests look at pages with: where it is, and what a page looks like to it.
+"""The browser in which tests look at pages: how to find it, and what it shows of a page.
 
-`python tests/browser.py` prints where Chromium is, `--try` starts it, too; `scripts/browser.sh` asks both.
+`python tests/browser.py` prints the path of Chromium, `--try` also starts it; `scripts/browser.sh` uses both.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ class NoBrowserError(Exception):
     """There is no Chromium on this machine."""
 
 
-def find(own: Callable[[], str]) -> Path:
-    """Where Chromium is: as MILLRACE_CHROMIUM says, else in the PATH, else where Playwright keeps its own.
+def find(ask_playwright: Callable[[], str]) -> Path:
+    """The path of Chromium: MILLRACE_CHROMIUM's, else one in the PATH, else Playwright's own.
 
     Args:
-        own: Asks Playwright where that is; called only if need be, for it takes a second.
+        ask_playwright: Returns the path of Playwright's own; called only if needed, since it takes a second.
 
     Raises:
-        NoBrowserError: There is none, or none where the variable says.
+        NoBrowserError: There is no Chromium, or none at the variable's path.
     """
     named = os.environ.get(VARIABLE)
     if named:
         if not Path(named).is_file():
             raise NoBrowserError(f"{VARIABLE}={named}: there is no such file. Set it to Chromium's path, or unset it.")
         return Path(named)
-    found = next(filter(None, map(shutil.which, PROGRAMS)), None) or own()
-    if not Path(found).is_file():
+    path = next(filter(None, map(shutil.which, PROGRAMS)), None) or ask_playwright()
+    if not Path(path).is_file():
         raise NoBrowserError(
-            f"found no Chromium: none of {', '.join(PROGRAMS)} in the PATH, none at {found}. "
+            f"found no Chromium: none of {', '.join(PROGRAMS)} in the PATH, none at {path}. "
             f"Run `make browser` to install one, or set {VARIABLE} to its path."
         )
-    return Path(found)
+    return Path(path)
 
 
 @contextmanager
@@ -70,11 +70,11 @@ def started() -> Iterator[Browser]:
 
 
 class Reader:
-    """Someone who opens pages; what goes wrong on them is noted.
+    """Opens pages and records what goes wrong on them.
 
     Attributes:
-        problems: Messages of the console that are errors or warnings, uncaught exceptions, and requests that
-            would have left this machine (none does).
+        problems: Errors and warnings in the console, uncaught exceptions, and requests that would have left this
+            machine (all are blocked).
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -83,7 +83,7 @@ class Reader:
         self._pages: list[Page] = []
 
     def open(self, url: str, *, width: int = 1200, height: int = 900, dark: bool = False) -> Page:
-        """A page in a window of its own, of so many CSS pixels."""
+        """Opens a page in a window of its own; `width` and `height` are in CSS pixels."""
         context = self._browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
@@ -117,30 +117,32 @@ class Reader:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds wrong with a page, one line a rule and element."""
-    found = Axe().run(page).response["violations"]
-    return [f"{rule['id']}: {node['html'][:200]}: {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+    """What axe finds wrong with a page, one line per rule and element."""
+    results = Axe().run(page).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:200]}: {node['failureSummary']}" for rule in results for node in rule["nodes"]
+    ]
 
 
 def overflow(page: Page) -> int:
-    """By how many CSS pixels a page is wider than its window."""
+    """How many CSS pixels a page is wider than its window."""
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
 def playwrights_own() -> str:
-    """Where Playwright would keep a Chromium of its own."""
+    """The path where Playwright would install its own Chromium."""
     with sync_playwright() as playwright:
         return playwright.chromium.executable_path
 
 
 def main() -> int:
-    """Says where Chromium is; 1 where there is none."""
+    """Prints the path of Chromium; returns 1 if there is none."""
     try:
         print(find(playwrights_own))
         if "--try" in sys.argv:
             with started() as browser:
                 print(browser.version)
-    except Exception as error:  # (whatever Playwright says about a browser that does not start)
+    except Exception as error:  # (whatever Playwright raises for a browser that does not start)
         print(error, file=sys.stderr)
         return 1
     return 0

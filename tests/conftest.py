@@ -61,13 +61,13 @@ def compile_arguments(params):
 
 @pytest.fixture(autouse=True)
 def stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test's commands do to find the project's modules would be there for all tests after it."""
+    """Undoes what commands change to find the project's modules, which would affect all later tests."""
     monkeypatch.setattr(projects, "enter", lambda: None)
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project of its own: our components, and the two recipes `small` and `other` over a few rows of data.csv."""
+    """A separate project: our components, and the two recipes `small` and `other` over a few rows of data.csv."""
     root = tmp_path / "project"
     shutil.copytree(PROJECT / "components", root / "components", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(PROJECT / "contracts", root / "contracts", ignore=shutil.ignore_patterns("__pycache__"))
@@ -82,20 +82,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for file, text in (("recipe.yaml", RECIPE), ("features.py", FEATURES), ("model.py", MODEL)):
             (folder / file).write_text(text)
     monkeypatch.setattr(projects, "root", lambda: root)
-    # Whose sources tests may edit.
+    # A copy, whose sources tests may edit.
     monkeypatch.setattr(projects, "ENGINE", root)
     return root
 
 
 @pytest.fixture
 def places(sqlite_places: Environment) -> Environment:
-    """An environment whose paths all lie in the test's own folder; test files override it with another store."""
+    """An environment whose paths are all in the test's own folder; test files override it with another store."""
     return sqlite_places
 
 
 @pytest.fixture
 def sqlite_places(tmp_path: Path) -> Environment:
-    """An environment whose paths all lie in the test's own folder."""
+    """An environment whose paths are all in the test's own folder."""
     return Environment(
         metadata_store={"sqlite": tmp_path / "metadata.sqlite"},
         pipeline_root=tmp_path / "pipelines",
@@ -114,7 +114,7 @@ def postgres_server() -> Iterator[postgres.Server]:
 
 @pytest.fixture
 def postgres_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Puts the password where `postgres.Server.settings` says that it is."""
+    """Sets the environment variable in which `postgres.Server.settings` expects the password."""
     monkeypatch.setenv(postgres.PASSWORD_ENV, postgres.PASSWORD)
 
 
@@ -129,7 +129,7 @@ def postgres_places(
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def both_places(request: pytest.FixtureRequest) -> Environment:
-    """One after the other."""
+    """Both environments, one after the other."""
     chosen: Environment = request.getfixturevalue(f"{request.param}_places")
     return chosen
 
@@ -137,7 +137,7 @@ def both_places(request: pytest.FixtureRequest) -> Environment:
 @pytest.fixture(scope="session")
 def object_server_of_session() -> Iterator[ObjectServer]:
     """An object store for all tests of this process."""
-    # Where a test needs it alone: it takes a second to import.
+    # Imported only here: it takes a second.
     from object_server import ObjectServer
 
     server = ObjectServer()
@@ -147,7 +147,7 @@ def object_server_of_session() -> Iterator[ObjectServer]:
 
 @pytest.fixture
 def object_server(object_server_of_session: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
-    """An object store with keys to it in the environment's variables."""
+    """An object store, with its keys in environment variables."""
     from object_server import CREDENTIALS
 
     for name, value in CREDENTIALS.items():
@@ -157,7 +157,7 @@ def object_server(object_server_of_session: ObjectServer, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def object_environment(object_server: ObjectServer, tmp_path: Path) -> Callable[..., str]:
-    """Writes environment files with a new bucket as root: `object_environment("a")` has the cache `a`."""
+    """Writes environment files with a new bucket as root; `object_environment("a")` uses the cache `a`."""
     from object_server import REGION
 
     bucket = f"bucket-{next(BUCKETS)}"
@@ -165,7 +165,7 @@ def object_environment(object_server: ObjectServer, tmp_path: Path) -> Callable[
 
     def write(cache: str = "cache", **settings: object) -> str:
         path = tmp_path / f"{cache}.yaml"
-        whole = {
+        document = {
             "metadata_store": {"sqlite": str(tmp_path / "metadata.sqlite")},
             "pipeline_root": f"s3://{bucket}/team/pipelines",
             "serving_root": str(tmp_path / "serving"),
@@ -176,7 +176,7 @@ def object_environment(object_server: ObjectServer, tmp_path: Path) -> Callable[
                 "cache": str(tmp_path / cache),
             },
         }
-        path.write_text(json.dumps(whole | settings))
+        path.write_text(json.dumps(document | settings))
         return str(path)
 
     return write
@@ -202,7 +202,7 @@ def edit(project: Path) -> Callable[[str, str, str], None]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """A headless browser; a module's own, for Playwright's event loop would be in the way of later asyncio tests."""
+    """A headless browser per module, since Playwright's event loop would get in the way of later asyncio tests."""
     from browser import started
 
     with started() as browser:
@@ -211,7 +211,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def reader(chromium: Browser) -> Iterator[Reader]:
-    """Opens pages, `reader.open(url, width=400, dark=True)`; afterwards none may have had a problem."""
+    """Opens pages, `reader.open(url, width=400, dark=True)`, and fails if any of them had a problem."""
     from browser import Reader
 
     opened = Reader(chromium)

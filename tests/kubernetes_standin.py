@@ -1,6 +1,6 @@
-"""Kubernetes' API on loopback, with the training operator behind it: TFJobs whose pods are processes of this machine.
+"""Kubernetes' API on loopback, with the training operator behind it: TFJobs whose pods are processes on this machine.
 
-What the operator does is from its sources (v1.8): TF_CONFIG, labels, conditions, and which pods it ends.
+The operator's behaviour is taken from its sources (v1.8): TF_CONFIG, labels, conditions, and which pods it ends.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class Pod:
         return "Running" if code is None else "Failed" if code else "Succeeded"
 
     def as_json(self, job: str) -> dict[str, Any]:
-        """As the API shows it."""
+        """The pod as the API shows it."""
         code = self.process.poll()
         state: dict[str, Any] = {"running": {}}
         if code is not None:
-            shown = code if code >= 0 else 128 - code
+            exit_code = code if code >= 0 else 128 - code
             reason = "Completed" if code == 0 else "OOMKilled" if code == -9 else "Error"
-            state = {"terminated": {"exitCode": shown, "reason": reason, "finishedAt": "2026-01-01T00:00:00Z"}}
+            state = {"terminated": {"exitCode": exit_code, "reason": reason, "finishedAt": "2026-01-01T00:00:00Z"}}
         status = {"name": "tensorflow", "state": state, "image": "", "imageID": "", "ready": True, "restartCount": 0}
         labels = {f"{LABELS}/job-name": job, f"{LABELS}/replica-type": self.kind}
         labels[f"{LABELS}/replica-index"] = str(self.index)
-        # As a machine in need ends a pod that it evicts.
+        # As a node under pressure ends a pod that it evicts.
         evicted = {"reason": "Evicted"} if code == -signal.SIGTERM and not self.deleted else {}
         deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if self.deleted else {}
         return {
@@ -65,16 +65,16 @@ class Pod:
 
 
 class KubernetesStandin:
-    """The stand-in.
+    """The stand-in for Kubernetes.
 
     Args:
-        folder: Where the pods' logs go.
+        folder: The folder of the pods' logs.
 
     Attributes:
-        answers: What it answers to the next requests in place of what it should, by method: `{"GET": [503]}`.
-        created: The TFJobs that were made.
+        answers: Method -> statuses of its next responses in place of the right ones: `{"GET": [503]}`.
+        created: The TFJobs that were created.
         requests: Method and path of each request.
-        jobs: The TFJobs that there are.
+        jobs: The existing TFJobs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -100,7 +100,7 @@ class KubernetesStandin:
         return self
 
     def stop(self) -> None:
-        """Ends it, and the pods."""
+        """Stops the server and the pods."""
         for name in list(self.jobs):
             self._delete(name)
         self._server.shutdown()
@@ -108,7 +108,7 @@ class KubernetesStandin:
         self._thread.join()
 
     def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
-        """Status and body of the answer to a request."""
+        """Returns status and body of the response to a request."""
         self.requests.append((method, path))
         if self.answers.get(method):
             status = self.answers[method].pop(0)
@@ -144,18 +144,18 @@ class KubernetesStandin:
         return 200, self.jobs[name] | {"status": {"conditions": self._conditions(name)}}
 
     def _conditions(self, name: str) -> list[dict[str, str]]:
-        """As the operator decides: with a chief, the job has succeeded when the chief has."""
+        """The conditions that the operator sets: with a chief, the job has succeeded when the chief has."""
         pods = self.pods[name]
-        found = [{"type": "Created", "status": "True"}]
+        conditions = [{"type": "Created", "status": "True"}]
         failed = [pod for pod in pods if pod.phase == "Failed"]
-        done = any(pod.kind == "chief" and pod.phase == "Succeeded" for pod in pods)
-        if done or failed:
+        succeeded = any(pod.kind == "chief" and pod.phase == "Succeeded" for pod in pods)
+        if succeeded or failed:
             message = f"TFJob {name} has failed because {len(failed)} replica(s) failed."
-            found.append({"type": "Succeeded" if done else "Failed", "status": "True", "message": message})
+            conditions.append({"type": "Succeeded" if succeeded else "Failed", "status": "True", "message": message})
             for pod in pods:
                 if pod.phase == "Running":
                     end(pod)
-        return found
+        return conditions
 
     def _log(self, pod_name: str, query: dict[str, list[str]]) -> tuple[int, Any]:
         for pods in self.pods.values():
@@ -177,12 +177,14 @@ class KubernetesStandin:
             [container] = spec["template"]["spec"]["containers"]
             for index in range(spec["replicas"]):
                 task = {"cluster": cluster, "task": {"type": kind.lower(), "index": index}, "environment": "cloud"}
-                given = {one["name"]: one["value"] for one in container["env"] if "value" in one}
+                variables = {
+                    variable["name"]: variable["value"] for variable in container["env"] if "value" in variable
+                }
                 name = f"{job}-{kind.lower()}-{index}"
                 log = self._folder / f"{name}.log"
-                # A pod has nothing of the environment that it was ordered from but the image's own.
-                own = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-                environ = own | given | {"TF_CONFIG": json.dumps(task)}
+                # A pod inherits nothing from the environment in which it was created, only the image's own.
+                inherited = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+                environ = inherited | variables | {"TF_CONFIG": json.dumps(task)}
                 with log.open("wb") as output:
                     process = subprocess.Popen(
                         container["command"], cwd=container["workingDir"], env=environ, stdout=output, stderr=output
@@ -199,10 +201,10 @@ class KubernetesStandin:
                 split = urlsplit(self.path)
                 length = int(self.headers.get("Content-Length") or 0)
                 body = json.loads(self.rfile.read(length)) if length else None
-                status, answer = standin.answer(self.command, split.path, parse_qs(split.query), body)
-                text = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+                status, document = standin.answer(self.command, split.path, parse_qs(split.query), body)
+                text = document.encode() if isinstance(document, str) else json.dumps(document).encode()
                 self.send_response(status)
-                kind = "text/plain" if isinstance(answer, str) else "application/json"
+                kind = "text/plain" if isinstance(document, str) else "application/json"
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
@@ -211,7 +213,7 @@ class KubernetesStandin:
             do_GET = do_POST = do_DELETE = _handle  # noqa: N815 (the server's names)
 
             def log_message(self, *_: Any) -> None:
-                """Nothing to standard error."""
+                """Writes nothing to standard error."""
 
         return Handler
 
@@ -231,12 +233,12 @@ def end(pod: Pod) -> None:
 
 
 def _addresses(numbers: dict[str, int]) -> dict[str, list[str]]:
-    """Free ports on loopback in place of the operator's services."""
-    found: dict[str, list[str]] = {}
+    """Assigns free ports on loopback in place of the operator's services."""
+    addresses: dict[str, list[str]] = {}
     with ExitStack() as reserved:
         for kind, number in numbers.items():
             for _ in range(number):
                 listener = reserved.enter_context(socket.socket())
                 listener.bind(("127.0.0.1", 0))
-                found.setdefault(kind, []).append(f"127.0.0.1:{listener.getsockname()[1]}")
-    return found
+                addresses.setdefault(kind, []).append(f"127.0.0.1:{listener.getsockname()[1]}")
+    return addresses

@@ -20,14 +20,14 @@ REGION = "eu-west-1"
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "tests",
     "AWS_SECRET_ACCESS_KEY": "secret",  # pragma: allowlist secret
-    # Nothing else says who we are: no profile of whoever runs the tests, no machine of Amazon's.
+    # No other credentials: no profile of whoever runs the tests, no Amazon machine's.
     "AWS_EC2_METADATA_DISABLED": "true",
     "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
     "AWS_CONFIG_FILE": "/dev/null",
 }
-"""Variables of whoever asks it; it takes any key until `demand_known_keys`."""
+"""Environment variables for its clients; it accepts any key until `demand_known_keys`."""
 
-REFUSAL = '<?xml version="1.0"?><Error><Code>{code}</Code><Message>{said}</Message></Error>'
+REFUSAL = '<?xml version="1.0"?><Error><Code>{code}</Code><Message>{message}</Message></Error>'
 
 Wsgi = Callable[[Mapping[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -38,11 +38,11 @@ class _Quiet(serving.WSGIRequestHandler):
 
 
 class ObjectServer:
-    """The server.
+    """The object store.
 
     Attributes:
         endpoint: Its URL.
-        requests: What it was asked, as `GET /bucket/key`, without the queries.
+        requests: The requests received, as `GET /bucket/key`, without queries.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class ObjectServer:
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
-        # The first request reads hundreds of files; here nothing runs out of time meanwhile.
+        # The first request reads hundreds of files; it is sent here, where nothing can time out meanwhile.
         self._send("GET", "", None)
         self._admin = fs.S3FileSystem(
             access_key=CREDENTIALS["AWS_ACCESS_KEY_ID"],
@@ -76,10 +76,10 @@ class ObjectServer:
         self._admin.create_dir(name)
 
     def objects(self, place: str) -> dict[str, bytes]:
-        """The objects below `bucket/prefix`, by the rest of their names."""
+        """The objects below `bucket/prefix`, by the remainder of their names."""
         selector = fs.FileSelector(place, recursive=True, allow_not_found=True)
-        found = [info.path for info in self._admin.get_file_info(selector) if info.is_file]
-        return {path.removeprefix(f"{place}/"): self._admin.open_input_file(path).readall() for path in found}
+        paths = [info.path for info in self._admin.get_file_info(selector) if info.is_file]
+        return {path.removeprefix(f"{place}/"): self._admin.open_input_file(path).readall() for path in paths}
 
     def write(self, place: str, content: bytes) -> None:
         """Writes an object."""
@@ -87,31 +87,31 @@ class ObjectServer:
             stream.write(content)
 
     def write_as_named(self, place: str, content: bytes) -> None:
-        """Writes an object of a name that Arrow would refuse to write."""
+        """Writes an object whose name Arrow would refuse to write."""
         self._send("PUT", place, content)
 
     def remove(self, place: str) -> None:
         """Removes all objects below `bucket/prefix`."""
         self._admin.delete_dir(place)
 
-    def refuse(self, status: str, code: str, said: str, times: int = 1) -> None:
-        """Answers the next requests with an error, such as `503 Slow Down` and `SlowDown`."""
-        self._refusals = [(status, code, said)] * times
+    def refuse(self, status: str, code: str, message: str, times: int = 1) -> None:
+        """Refuses the next requests with an error, such as `503 Slow Down` and `SlowDown`."""
+        self._refusals = [(status, code, message)] * times
 
     def demand_known_keys(self, demanded: bool = True) -> None:
-        """Refuses keys that no user has, which all are."""
+        """Refuses keys that belong to no user, which is every key."""
         allowed = b"0" if demanded else b"inf"
         self._send("POST", "moto-api/reset-auth", allowed)
 
-    def _answer(self, asked: Mapping[str, Any], begin: Callable[..., Any]) -> Iterable[bytes]:
-        self.requests.append(f"{asked['REQUEST_METHOD']} {asked['PATH_INFO']}")
+    def _answer(self, request: Mapping[str, Any], begin: Callable[..., Any]) -> Iterable[bytes]:
+        self.requests.append(f"{request['REQUEST_METHOD']} {request['PATH_INFO']}")
         if self._refusals:
-            status, code, said = self._refusals.pop()
+            status, code, refusal = self._refusals.pop()
             begin(status, [("Content-Type", "application/xml"), ("Connection", "close")])
-            return [] if asked["REQUEST_METHOD"] == "HEAD" else [REFUSAL.format(code=code, said=said).encode()]
-        return self._moto(asked, begin)
+            return [] if request["REQUEST_METHOD"] == "HEAD" else [REFUSAL.format(code=code, message=refusal).encode()]
+        return self._moto(request, begin)
 
     def _send(self, method: str, path: str, content: bytes | None) -> None:
         url, headers = f"{self.endpoint}/{path}", {"Content-Type": "text/plain"}
-        asked = urllib.request.Request(url, data=content, headers=headers, method=method)  # noqa: S310 - ours
-        urllib.request.urlopen(asked).close()  # noqa: S310
+        request = urllib.request.Request(url, data=content, headers=headers, method=method)  # noqa: S310 - ours
+        urllib.request.urlopen(request).close()  # noqa: S310

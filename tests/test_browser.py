@@ -1,4 +1,4 @@
-"""How the tests find their browser, and what they say where there is none."""
+"""How the tests find their browser, and their message if there is none."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_the_variable_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_the_path_comes_before_playwrights_own(tmp_path: Path) -> None:
-    found = program(tmp_path / "chromium-browser")
-    assert browser.find(never) == found
+    path = program(tmp_path / "chromium-browser")
+    assert browser.find(never) == path
 
 
 def test_playwrights_own_is_the_last(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The image: what it is made from is there, pinned, and what it starts is what was asked for."""
+"""The image: its sources exist and are pinned, and it starts the command that it is given."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PINNED = re.compile(r"^([a-z0-9][a-z0-9.-]*==\S+) \\((?:\n    --hash=\S+(?: \\)?
 
 
 def pinned(lock: str) -> dict[str, set[str]]:
-    """The hashes by package and version."""
+    """Package and version -> its hashes."""
     text = (PROJECT / lock).read_text(encoding="utf-8")
-    return {found[1]: set(re.findall(r"sha256:\w+", found[2])) for found in PINNED.finditer(text)}
+    return {match[1]: set(re.findall(r"sha256:\w+", match[2])) for match in PINNED.finditer(text)}
 
 
 def test_its_packages_are_the_locked_ones_without_those_of_development() -> None:

@@ -1,4 +1,4 @@
-"""What is taken out of Beam's fixed costs changes no answer."""
+"""The savings on Beam's fixed costs change no result."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def plain(element: int, window: str = "w") -> tuple[int, str]:
 
 @pytest.fixture
 def beam(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Beam's own inspection; everything is put back after the test."""
-    own = core.get_function_args_defaults
-    own = getattr(own, "_inspect", own)
-    monkeypatch.setattr(core, "get_function_args_defaults", own)
+    """Beam's own inspection; the test's changes are undone afterwards."""
+    inspect = core.get_function_args_defaults
+    inspect = getattr(inspect, "_inspect", inspect)
+    monkeypatch.setattr(core, "get_function_args_defaults", inspect)
     for module, name in ((userstate, "get_dofn_specs"), (_dill, "_trace")):
         monkeypatch.setattr(module, name, getattr(getattr(module, name), "_inspect", getattr(module, name)))
     sampler = statesampler.StateSampler.__init__
     monkeypatch.setattr(sampler, "__defaults__", sampler.__defaults__)
-    return own
+    return inspect
 
 
 @pytest.mark.parametrize(

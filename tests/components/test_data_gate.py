@@ -35,9 +35,9 @@ def schema() -> schema_pb2.Schema:
 
 
 def offending(name: str, column: pa.Array) -> list[str]:
-    whole = schema()
-    feature = next(feature for feature in whole.feature if feature.name == name)
-    return data_gate.offending_values(pa.RecordBatch.from_arrays([column], [name]), feature, whole)
+    proto = schema()
+    feature = next(feature for feature in proto.feature if feature.name == name)
+    return data_gate.offending_values(pa.RecordBatch.from_arrays([column], [name]), feature, proto)
 
 
 def texts(*values: bytes | None) -> pa.Array:
@@ -120,10 +120,10 @@ def gate(artifact: Callable[..., Any], examples: Callable[..., Any]) -> Gate:
             statistics = tfdv.statistics.stats_impl.generate_statistics_in_memory(
                 decode(split_files(raw, split)), tfdv.StatsOptions()
             )
-            found = tfdv.validate_statistics(statistics, schema())
+            anomalies_found = tfdv.validate_statistics(statistics, schema())
             folder = Path(anomalies.uri, f"Split-{split}")
             folder.mkdir()
-            (folder / "SchemaDiff.pb").write_bytes(found.SerializeToString())
+            (folder / "SchemaDiff.pb").write_bytes(anomalies_found.SerializeToString())
         curated = artifact(standard_artifacts.Schema)
         Path(curated.uri, "schema.pbtxt").write_text(SCHEMA)
         verdict = artifact(data_gate.GateVerdict)
@@ -164,11 +164,11 @@ def test_bad_data_stop_the_run_with_every_anomaly(gate: Gate, tmp_path: Path) ->
     )
     [file] = tmp_path.glob(f"artifacts/GateVerdict-*/{data_gate.VERDICT_FILE}")
     findings = json.loads(file.read_text())
-    shown = {"company": "Blue", "payment": "Coin", "hour": "24", "fare": "2.5", "miles": "1"}
+    values = {"company": "Blue", "payment": "Coin", "hour": "24", "fare": "2.5", "miles": "1"}
     assert [(finding["feature"], finding["rows"]) for finding in findings] == [
-        ("hour", [{"row": 1, "values": shown}]),
-        ("payment", [{"row": 1, "values": shown}]),
-        ("company", [{"row": 0, "values": {**shown, "company": None, "payment": "Cash", "hour": "3"}}]),
+        ("hour", [{"row": 1, "values": values}]),
+        ("payment", [{"row": 1, "values": values}]),
+        ("company", [{"row": 0, "values": {**values, "company": None, "payment": "Cash", "hour": "3"}}]),
     ]
     assert caught.value.findings == findings
 

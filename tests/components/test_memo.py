@@ -1,4 +1,4 @@
-"""What is remembered of files, and when it is forgotten."""
+"""What is remembered about files, and when it is forgotten."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG_AGO = (10**9, 10**9)
 
 
 def settled(path: Path, text: str) -> Path:
-    """A file that nobody has written to for years."""
+    """A file that was last written years ago."""
     path.write_text(text)
     os.utime(path, ns=LONG_AGO)
     return path

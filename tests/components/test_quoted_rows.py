@@ -1,4 +1,4 @@
-"""The rows that the gate quotes are those in which the anomaly is seen, with everything that they hold."""
+"""The gate quotes the rows that show an anomaly, with all their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StatisticsGen: both paths give TFDV's statistics, and what is missing counts as missing."""
+"""StatisticsGen: both paths give TFDV's statistics, and missing values count as missing."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def statistics(artifact: Callable[..., Any], examples: Callable[..., Any]) -> Ca
     """Runs the executor on ROWS (train) and their first ten (eval); returns the statistics by split."""
 
     def run() -> dict[str, Any]:
-        raw, made = examples(train=ROWS, eval=ROWS[:10]), artifact(standard_artifacts.ExampleStatistics)
-        statistics_gen.Executor().Do({"examples": [raw]}, {"statistics": [made]}, {"exclude_splits": "[]"})
-        assert made.split_names == raw.split_names
-        return {split: _read(made.uri, split) for split in ("train", "eval")}
+        raw, output = examples(train=ROWS, eval=ROWS[:10]), artifact(standard_artifacts.ExampleStatistics)
+        statistics_gen.Executor().Do({"examples": [raw]}, {"statistics": [output]}, {"exclude_splits": "[]"})
+        assert output.split_names == raw.split_names
+        return {split: _read(output.uri, split) for split in ("train", "eval")}
 
     return run
 
 
 def _read(uri: str, split: str) -> Any:
-    found = statistics_pb2.DatasetFeatureStatisticsList()
-    found.ParseFromString(Path(uri, f"Split-{split}", "FeatureStats.pb").read_bytes())
-    [data_set] = found.datasets
+    statistics_list = statistics_pb2.DatasetFeatureStatisticsList()
+    statistics_list.ParseFromString(Path(uri, f"Split-{split}", "FeatureStats.pb").read_bytes())
+    [data_set] = statistics_list.datasets
     return data_set
 
 
@@ -44,15 +44,15 @@ def by_name(data_set: Any) -> dict[str, Any]:
 
 
 def test_values_and_missing_values_are_counted(statistics: Callable[[], dict[str, Any]]) -> None:
-    found = statistics()
-    assert (found["train"].num_examples, found["eval"].num_examples) == (60, 10)
-    features = by_name(found["train"])
+    splits = statistics()
+    assert (splits["train"].num_examples, splits["eval"].num_examples) == (60, 10)
+    features = by_name(splits["train"])
     company, fare = features["company"].string_stats, features["fare"].num_stats
     assert (company.common_stats.num_missing, company.common_stats.num_non_missing) == (20, 40)
     assert (fare.common_stats.num_missing, fare.min, fare.max) == (0, 0.0, 29.5)
     assert fare.mean == pytest.approx(14.75)
     assert features["hour"].num_stats.max == 23
-    assert by_name(found["eval"])["company"].string_stats.common_stats.num_missing == 4
+    assert by_name(splits["eval"])["company"].string_stats.common_stats.num_missing == 4
 
 
 def test_a_column_without_any_value_is_missing_in_every_row(statistics: Callable[[], dict[str, Any]]) -> None:
@@ -84,14 +84,14 @@ def test_large_splits_give_the_same_statistics(
 
 
 def _comparable(feature: Any) -> dict[str, Any]:
-    """What does not depend on how the rows were divided (sketches of quantiles do)."""
+    """The statistics that do not depend on how the rows were divided (unlike sketches of quantiles)."""
     stats = getattr(feature, feature.WhichOneof("stats"))
     common = stats.common_stats
-    found = {"type": feature.type, "missing": common.num_missing, "values": common.tot_num_values}
+    summary = {"type": feature.type, "missing": common.num_missing, "values": common.tot_num_values}
     if feature.WhichOneof("stats") == "num_stats":
-        return {**found, "range": (stats.min, stats.max), "mean": pytest.approx(stats.mean), "zeros": stats.num_zeros}
-    found["lengths"] = [str(statistic) for statistic in feature.custom_stats]
-    return {**found, "unique": stats.unique, "top": [(top.value, top.frequency) for top in stats.top_values]}
+        return {**summary, "range": (stats.min, stats.max), "mean": pytest.approx(stats.mean), "zeros": stats.num_zeros}
+    summary["lengths"] = [str(statistic) for statistic in feature.custom_stats]
+    return {**summary, "unique": stats.unique, "top": [(top.value, top.frequency) for top in stats.top_values]}
 
 
 def lists(*values: list[int] | None) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Lengths of texts are counted in bytes, and put into up to ten bins."""
+"""Lengths of texts are counted in bytes and sorted into up to ten bins."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TEXTS, INTS = pa.large_list(pa.large_binary()), pa.large_list(pa.int64())
 
 
 def buckets(*batches: pa.Array) -> list[tuple[float, float, float]]:
-    made = StringLengths()
-    parts = [made.add_input(made.create_accumulator(), None, batch) for batch in batches]
-    result = made.extract_output(made.merge_accumulators(parts))
+    generator = StringLengths()
+    parts = [generator.add_input(generator.create_accumulator(), None, batch) for batch in batches]
+    result = generator.extract_output(generator.merge_accumulators(parts))
     return [(b.low_value, b.high_value, b.sample_count) for each in result.custom_stats for b in each.histogram.buckets]
 
 
@@ -43,6 +43,6 @@ def test_what_has_no_texts_has_no_lengths(column: pa.Array) -> None:
 
 
 def test_long_ones_are_rounded_down_within_two_hundredths() -> None:
-    made = StringLengths()
+    generator = StringLengths()
     column = pa.array([[b"x" * length] for length in (127, 128, 129, 4001)], TEXTS)
-    assert made.add_input(made.create_accumulator(), None, column) == {127: 1, 128: 2, 4000: 1}
+    assert generator.add_input(generator.create_accumulator(), None, column) == {127: 1, 128: 2, 4000: 1}

@@ -69,7 +69,7 @@ def test_an_error_of_the_recipe_arrives_as_it_is(tiny: Tiny, artifact: Callable[
 
 
 def wrong_preprocessing_fn(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Reads a column that is not there."""
+    """Reads a column that does not exist."""
     return {"fare": inputs["there_is_no_such_column"]}
 
 
@@ -91,7 +91,7 @@ def test_files_of_many_batches_hold_every_row_in_its_order(
     for name, values in tiny.tensors(transformed, "train").items():
         np.testing.assert_array_equal(values, tiny.tensors(tiny.transformed, "train")[name], err_msg=name)
     raw = [len(row) for row in tiny.serialized("train")[:100]]
-    # Four integers of eight bytes and a number of four, beside the serialized row.
+    # Four integers of eight bytes and a number of four, besides the serialized row.
     assert sizes[:2] == [pytest.approx(np.mean(raw)), pytest.approx(np.mean(raw) + 4 * 8 + 4)]
 
 
@@ -119,5 +119,5 @@ def test_transform_params_that_nothing_takes(tiny: Tiny, artifact: Callable[...,
 
 
 def scaled_preprocessing_fn(inputs: dict[str, Any], custom_config: dict[str, Any]) -> dict[str, Any]:
-    """The id, times a setting."""
+    """The id multiplied by a setting."""
     return {"id": inputs["id"] * custom_config["factor"]}

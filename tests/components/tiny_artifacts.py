@@ -20,34 +20,34 @@ Artifacts = dict[str, list[Any]]
 
 
 def execute(executor: type[BaseBeamExecutor], inputs: Artifacts, outputs: Artifacts, properties: Row) -> None:
-    """Runs an executor that needs a place for temporary files beside its first output."""
+    """Runs an executor that needs a folder for temporary files beside its first output."""
     place = next(iter(outputs.values()))[0].uri
     context = BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=f"{place}-temporary", unique_id="1")
     executor(context).Do(inputs, outputs, properties)
 
 
 def new_artifact(folder: Path, artifact_class: Any, **properties: Any) -> Any:
-    """An artifact with an empty folder of its own under `folder`."""
-    made = artifact_class()
+    """Makes an artifact with its own empty folder under `folder`."""
+    artifact = artifact_class()
     place = folder / f"{artifact_class.TYPE_NAME}-{len(list(folder.glob('*')))}"
     place.mkdir(parents=True)
-    made.uri = str(place)
+    artifact.uri = str(place)
     for name, value in properties.items():
-        setattr(made, name, value)
-    return made
+        setattr(artifact, name, value)
+    return artifact
 
 
 def new_examples(folder: Path, splits: dict[str, Sequence[Row]]) -> Any:
-    """Raw Examples, a file a split; a row's value None is a feature of no kind, [] text without values."""
+    """Makes raw Examples, one file per split; the value None is a feature of no kind, [] is text without values."""
     names = artifact_utils.encode_split_names(list(splits))
-    made = new_artifact(folder, standard_artifacts.Examples, split_names=names)
+    examples = new_artifact(folder, standard_artifacts.Examples, split_names=names)
     for split, rows in splits.items():
-        path = Path(made.uri, f"Split-{split}", "data_tfrecord-00000-of-00001.gz")
+        path = Path(examples.uri, f"Split-{split}", "data_tfrecord-00000-of-00001.gz")
         path.parent.mkdir()
         with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
             for row in rows:
                 writer.write(serialized(row))
-    return made
+    return examples
 
 
 def serialized(row: Row) -> bytes:
@@ -74,8 +74,8 @@ class Tiny:
     """The tiny recipe's data, raw and transformed by our Transform.
 
     Attributes:
-        inputs: `examples` and `schema`, as a Transform takes them.
-        transformed: The Examples artifact that ours put out.
+        inputs: `examples` and `schema`, the inputs of a Transform.
+        transformed: The Examples artifact that our Transform wrote.
         graph: The folder of the transform graph.
     """
 
@@ -93,7 +93,7 @@ class Tiny:
         return split_files(self.transformed, split)
 
     def serialized(self, split: str, without: str | None = None) -> list[bytes]:
-        """The raw rows of a split as serialized tf.Examples, perhaps without a column."""
+        """The raw rows of a split as serialized tf.Examples, optionally without one column."""
         rows = {"train": tiny_recipe.TRAIN, "eval": tiny_recipe.EVAL}[split]
         return [serialized({name: value for name, value in row.items() if name != without}) for row in rows]
 

@@ -24,7 +24,7 @@ default_environment: "SERVING"
 
 
 def rows(start: int, number: int) -> list[dict[str, Any]]:
-    """Rows that differ in `id`; fare and company are missing now and then."""
+    """Rows that differ in `id`; fare and company are sometimes missing."""
     return [
         {
             "id": i,
@@ -52,7 +52,7 @@ def preprocessing_fn(inputs: Mapping[str, Any]) -> dict[str, tf.Tensor]:
 
 
 def build_model(features: Sequence[Any], params: Mapping[str, Any]) -> tf_keras.Model:
-    """A logistic regression on everything but the id."""
+    """A logistic regression on all features but the id."""
     inputs = {f.name: tf_keras.Input(shape=f.shape, name=f.name, dtype=f.dtype) for f in features}
     numbers = tf.stack([tf.cast(inputs[name], tf.float32) for name in ("fare", "fare_bucket", "company")], axis=1)
     name, dtype = params.get("name", "score"), params.get("dtype", "float32")

@@ -12,13 +12,13 @@ from copied_project import Project
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A fresh copy of the project, with nothing run yet."""
+    """A fresh copy of the project, in which nothing has run yet."""
     return Project(tmp_path / "project")
 
 
 @pytest.fixture
 def server_environment(postgres_server: postgres.Server, postgres_password: None, tmp_path: Path) -> Path:
-    """An environment file whose store is an empty PostgreSQL database, and whose folders lie beside it."""
+    """An environment file with an empty PostgreSQL database as store, and with its folders beside it."""
     store = postgres_server.new_database().model_dump()
     roots = {f"{name}_root": str(tmp_path / name) for name in ("pipeline", "serving", "log")}
     path = tmp_path / "server.yaml"

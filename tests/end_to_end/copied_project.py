@@ -1,4 +1,4 @@
-"""A copy of the project in a folder of its own, used as its user would: by its commands."""
+"""A copy of the project in a folder of its own, used as a user would: through its commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIME_LIMIT_SECONDS = 600
 
 @dataclass(frozen=True)
 class Finished:
-    """What a command left behind."""
+    """The result of a command."""
 
     code: int
     output: str
@@ -56,15 +56,15 @@ class Project:
             text=True,
         )
 
-    def stop_in(self, node: str, how: signal.Signals, *arguments: str) -> Finished:
-        """Starts a run and sends it a signal as soon as a node is seen running."""
+    def stop_in(self, node: str, stop_signal: signal.Signals, *arguments: str) -> Finished:
+        """Starts a run and sends it a signal as soon as a node is running."""
         process = self.start("run", *arguments)
         before = set(self.run_ids())
         deadline = time.monotonic() + TIME_LIMIT_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
             newest = self.run_ids()[:1]
             if newest and newest[0] not in before and self.states(newest[0]).get(node) == "RUNNING":
-                process.send_signal(how)
+                process.send_signal(stop_signal)
                 break
             time.sleep(0.05)
         output, errors = process.communicate(timeout=TIME_LIMIT_SECONDS)
@@ -80,7 +80,7 @@ class Project:
         try:
             return self.store.run_ids("taxi") if self.store else []
         except Exception as error:
-            # The worker has made the file but not yet its tables.
+            # The worker has created the file, but not yet its tables.
             if "schema" in str(error) or "table" in str(error):
                 return []
             raise
@@ -95,7 +95,7 @@ class Project:
         return {node: record.state for node, record in self.node_runs(run_id).items()}
 
     def ran(self) -> set[str]:
-        """The nodes that the newest run did not take from the cache."""
+        """The nodes of the newest run that were not cached."""
         return {node for node, state in self.states(self.run_ids()[0]).items() if state != "CACHED"} - {"BaselineModel"}
 
     def pushed_versions(self) -> list[str]:
@@ -119,8 +119,8 @@ class Project:
         return {metric["name"]: metric["value"] for metric in summary["metrics"]}
 
     def insights(self, recipe: str) -> dict[str, Any]:
-        """What the newest evaluation of a recipe says about its model."""
+        """The model insights of the newest evaluation of a recipe."""
         folders = (self.folder / "artifacts" / "pipelines" / recipe / "Evaluator" / "evaluation").iterdir()
         newest = max(folders, key=lambda folder: int(folder.name))
-        found: dict[str, Any] = json.loads((newest / "insights.json").read_text(encoding="utf-8"))
-        return found
+        document: dict[str, Any] = json.loads((newest / "insights.json").read_text(encoding="utf-8"))
+        return document

@@ -1,4 +1,4 @@
-"""What runs of the taxi recipe made, so that it can be compared."""
+"""Reads the results of runs of the taxi recipe, to compare them."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ SAME = {
     "SchemaGen": "schema",
     "ExampleValidator": "anomalies",
 }
-"""Outputs whose every file has the same bytes in equal runs. Transform writes the features of an example in any order,
-and of the model and its evaluation the numbers are compared."""
+"""Outputs whose files have the same bytes in equal runs. Transform writes the features of an example in any order, and
+for the model and its evaluation the numbers are compared instead."""
 
 
 def opened(environment: Path) -> Queries:
-    """The metadata store of an environment's file, in which there is something."""
+    """Opens the metadata store of an environment file, which must not be empty."""
     store = Workplace.load(str(environment)).open_store()
     assert store is not None
     return store
 
 
 def digests(store: Store, run: str) -> dict[str, dict[str, str]]:
-    """By node, the digest of each file of the outputs that are compared."""
+    """Node -> the digest of each file of the outputs that are compared."""
     records = store.node_runs("taxi", run)
-    made = {}
+    by_node = {}
     for node, output in SAME.items():
         folder = Path(store.outputs(records[node].id)[output][0].uri)
-        made[node] = digests_of(folder)
-        assert made[node]
-    return made
+        by_node[node] = digests_of(folder)
+        assert by_node[node]
+    return by_node
 
 
 def digests_of(folder: Path) -> dict[str, str]:
-    """The digest of each file of a folder."""
+    """The digest of each file in a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def transformed(store: Store, run: str) -> list[dict[str, str]]:
-    """The transformed rows of the eval split, each as its features in text."""
+    """The transformed rows of the eval split, each as its features in text form."""
     import tensorflow as tf
 
     transform = store.node_runs("taxi", run)["Transform"]
@@ -58,5 +58,5 @@ def metrics(store: Store, run: str) -> dict[str, float]:
     """The metrics of the run's model."""
     evaluator = store.node_runs("taxi", run)["Evaluator"]
     folder = Path(store.outputs(evaluator.id)["evaluation"][0].uri)
-    found = json.loads((folder / "summary.json").read_text())["metrics"]
-    return {metric["name"]: metric["value"] for metric in found}
+    rows = json.loads((folder / "summary.json").read_text())["metrics"]
+    return {metric["name"]: metric["value"] for metric in rows}

@@ -1,7 +1,7 @@
 """A scheduler as rough as they come: `python rough_scheduler.py ENVIRONMENT SEED`, in a project's folder.
 
-Runs the nodes of two runs of the taxi recipe at the same time, each node a process. Many of these it kills, at a
-random moment; and whatever did not succeed and may, it starts again. Prints how each process ended as JSON.
+Runs the nodes of two runs of the taxi recipe at the same time, each node in a process. It kills many of the processes
+at random moments, and restarts what did not succeed and may be retried. Prints how each process ended as JSON.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ KILLS = 12
 MOST_ATTEMPTS = 25
 AGAIN = {75, -signal.SIGKILL}
 STEPS = {"one": 100, "two": 60}
-"""Of training, by run."""
+"""Run -> its training steps."""
 
 LONG = {"Transform": 5.0, "Trainer": 3.0, "Evaluator": 4.0}
 LONG_OTHERWISE = 0.6
-"""So many seconds nodes take about."""
+"""About how many seconds a node takes."""
 
 
 class Scheduler:
-    """Runs the nodes of runs, and notes how their processes ended."""
+    """Runs the nodes of runs and records how their processes ended."""
 
     def __init__(self, environment: str, seed: int) -> None:
         self._environment = environment
@@ -53,10 +53,10 @@ class Scheduler:
                 self._nodes_left -= 1
 
     def _attempt(self, name: str, node: str) -> int:
-        words = ["millrace", "node", "run", "taxi", node, "--run", name, "--env", self._environment]
-        words += ["--set", f"trainer.train_steps={STEPS[name]}"]
+        command = ["millrace", "node", "run", "taxi", node, "--run", name, "--env", self._environment]
+        command += ["--set", f"trainer.train_steps={STEPS[name]}"]
         doomed = self._is_doomed()
-        process = warm.start(words, os.environ, Path(f"{name}-{node}.out"))
+        process = warm.start(command, os.environ, Path(f"{name}-{node}.out"))
         if not doomed:
             return process.wait()
         seconds = self._chance.uniform(0.0, LONG.get(node, LONG_OTHERWISE))
@@ -70,7 +70,7 @@ class Scheduler:
         return code
 
     def _is_doomed(self) -> bool:
-        """Spreads the kills over what is left to do."""
+        """Spreads the kills over the remaining work."""
         with self._lock:
             doomed = self._chance.random() < self._kills_left / self._nodes_left
             self._kills_left -= doomed

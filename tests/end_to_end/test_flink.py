@@ -30,16 +30,16 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Ports]:
-    """A cluster as `make flink` starts it, on ports of its own."""
+    """A cluster started like `make flink` does, on its own ports."""
     with ExitStack() as taken:
         sockets = [taken.enter_context(socket.socket()) for _ in range(5)]
-        for one in sockets:
-            one.bind(("localhost", 0))
-        ports = Ports(*(one.getsockname()[1] for one in sockets))
+        for bound in sockets:
+            bound.bind(("localhost", 0))
+        ports = Ports(*(bound.getsockname()[1] for bound in sockets))
     options = ["--folder", str(tmp_path / "flink")]
     started = command("start", *options, *(f"--{name}-port={port}" for name, port in asdict(ports).items()))
     try:
-        # Before it may stand that the jars are being brought.
+        # A line about downloading the jars may come before it.
         assert "Flink runs: 2 TaskManagers" in started.splitlines()[-2]
         yield ports
     finally:
@@ -55,7 +55,7 @@ def command(*arguments: str) -> str:
 
 
 def write_environment(project: Project, cluster: Ports) -> str:
-    """The local environment of a project with its Beam work on a cluster: the same store, the same artifacts."""
+    """Writes the project's local environment with its Beam work on a cluster: the same store, the same artifacts."""
     settings = yaml.safe_load((project.folder / "environments" / "flink.yaml").read_text())
     settings["beam"]["flink"] |= {
         "job_endpoint": f"localhost:{cluster.job}",
@@ -68,7 +68,7 @@ def write_environment(project: Project, cluster: Ports) -> str:
 
 
 def outputs(project: Project) -> dict[str, str]:
-    """The folders that the newest run's data work has made, by output."""
+    """Output -> the folder that the newest run's data work wrote."""
     store = project.store
     assert isinstance(store, Store)
     nodes = project.node_runs(project.run_ids()[0])
@@ -80,26 +80,29 @@ def outputs(project: Project) -> dict[str, str]:
 
 
 def test_on_flink_a_pipeline_makes_what_it_makes_in_memory(project: Project, cluster: Ports) -> None:
-    # Four files a split, as of four times 64 MB, so that there is something to share.
+    # Four files per split, as from four times 64 MB, so that there is something to distribute.
     project.edit("components/example_gen/contract.py", "SHARD_BYTES = 64 << 20", "SHARD_BYTES = 512 << 10")
     project.edit("components/example_gen/blocks.py", "BLOCK_BYTES = 4 << 20", "BLOCK_BYTES = 128 << 10")
     environment = write_environment(project, cluster)
 
     on_flink = project.millrace("run", "taxi", "--env", environment)
     assert on_flink.code == 0, on_flink.output + on_flink.errors
-    made = outputs(project)
-    assert made.keys() == NODES.keys()
-    assert len(list(Path(made["examples"], "Split-train").iterdir())) == 4
+    flink_outputs = outputs(project)
+    assert flink_outputs.keys() == NODES.keys()
+    assert len(list(Path(flink_outputs["examples"], "Split-train").iterdir())) == 4
 
-    # The very model that was evaluated there is evaluated here; then the data work is done again from the start.
+    # First evaluates the very model that was evaluated on Flink, then repeats the data work from the start.
     again = project.millrace("run", "taxi", "--force", "--from", "Evaluator", "--to", "Evaluator")
     assert again.code == 0, again.output + again.errors
-    assert equality.metrics_difference(made["evaluation"], outputs(project)["evaluation"]) <= TOLERANCE
+    assert equality.metrics_difference(flink_outputs["evaluation"], outputs(project)["evaluation"]) <= TOLERANCE
     again = project.millrace("run", "taxi", "--force", "--to", "Transform")
     assert again.code == 0, again.output + again.errors
     in_memory = outputs(project)
-    assert made["examples"] != in_memory["examples"]
-    assert equality.count_different_examples(made["examples"], in_memory["examples"]) == 0
-    assert equality.statistics_difference(made["statistics"], in_memory["statistics"]) <= TOLERANCE
-    assert equality.different_vocabularies(made["transform_graph"], in_memory["transform_graph"]) == []
-    assert equality.transformed_difference(made["transformed_examples"], in_memory["transformed_examples"]) <= TOLERANCE
+    assert flink_outputs["examples"] != in_memory["examples"]
+    assert equality.count_different_examples(flink_outputs["examples"], in_memory["examples"]) == 0
+    assert equality.statistics_difference(flink_outputs["statistics"], in_memory["statistics"]) <= TOLERANCE
+    assert equality.different_vocabularies(flink_outputs["transform_graph"], in_memory["transform_graph"]) == []
+    assert (
+        equality.transformed_difference(flink_outputs["transformed_examples"], in_memory["transformed_examples"])
+        <= TOLERANCE
+    )

@@ -34,7 +34,7 @@ def png(pixels: np.ndarray) -> bytes:
 
 
 def predicted(model: Path, images: list[bytes]) -> dict[str, np.ndarray]:
-    """What the pushed model answers to encoded images, in a process without the project."""
+    """The pushed model's outputs for encoded images, computed in a process without the project."""
     scored = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PREDICT, str(model)],
         input="\n".join(base64.b64encode(image).decode() for image in images),
@@ -67,17 +67,17 @@ def test_digits_then_a_folder_of_ones_own(project: Project) -> None:
     assert worst["label"] == worst["features"]["class"][0]
 
     digits = load_digits()
-    answers = predicted(newest_model(project), [png(image * 255 // 16) for image in digits.images[:100]])
-    assert answers["probabilities"].shape == (100, 10)
-    np.testing.assert_allclose(answers["probabilities"].sum(axis=1), 1, rtol=1e-5)
-    np.testing.assert_array_equal(answers["class_ids"], answers["probabilities"].argmax(axis=1))
-    assert (answers["class_ids"] == digits.target[:100]).mean() > 0.8
+    outputs = predicted(newest_model(project), [png(image * 255 // 16) for image in digits.images[:100]])
+    assert outputs["probabilities"].shape == (100, 10)
+    np.testing.assert_allclose(outputs["probabilities"].sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(outputs["class_ids"], outputs["probabilities"].argmax(axis=1))
+    assert (outputs["class_ids"] == digits.target[:100]).mean() > 0.8
 
     _a_folder_of_ones_own(project)
 
 
 def _the_recipes_own_node(project: Project, output: str) -> None:
-    """SampleImages of components.py: run, explained, and what it has drawn in the report."""
+    """SampleImages in components.py has run, is explained, and its drawing is in the report."""
     assert ["SampleImages", "done"] in [line.split()[:2] for line in output.splitlines()]
     why = project.millrace("why", "SampleImages", "--recipe", "cifar10")
     assert why.output == "SampleImages ran because it had never run to its end before.\n"
@@ -88,7 +88,7 @@ def _the_recipes_own_node(project: Project, output: str) -> None:
 
 
 def _a_folder_of_ones_own(project: Project) -> None:
-    """Two classes in color, of differing sizes: light above, light below."""
+    """Two classes of color images of different sizes: light above, light below."""
     random = np.random.default_rng(0)
     for number in range(120):
         pixels = random.integers(0, 60, (12, 10 + number % 5, 3))
@@ -97,7 +97,7 @@ def _a_folder_of_ones_own(project: Project) -> None:
         file = project.folder / "photos" / ("above" if number % 2 else "below") / f"{number}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(png(pixels))
-    own = ["run", "cifar10", *SHORT]
+    command = ["run", "cifar10", *SHORT]
     for setting in (
         "data.path=photos",
         "transform.params={height: 12, width: 12, channels: 3}",
@@ -105,17 +105,17 @@ def _a_folder_of_ones_own(project: Project) -> None:
         "trainer.epochs=8",
         "trainer.optimization.learning_rate_schedule.warmup_steps=5",
     ):
-        own += ["--set", setting]
+        command += ["--set", setting]
 
-    refused = project.millrace(*own)
+    refused = project.millrace(*command)
     assert refused.code == 1
     assert "The data have 2 classes (above, below), but the model has 10 outputs." in refused.errors
 
-    finished = project.millrace(*own, "--set", "trainer.params.num_classes=2")
+    finished = project.millrace(*command, "--set", "trainer.params.num_classes=2")
     assert finished.code == 0, finished.output + finished.errors
     labels = newest_model(project) / "assets.extra" / "labels.txt"
     assert labels.read_text(encoding="utf-8") == "above\nbelow\n"
     assert project.insights("cifar10")["confusion"]["labels"] == ["above", "below"]
     above = np.concatenate([np.full((6, 12, 3), 200), np.full((6, 12, 3), 30)])
-    answers = predicted(newest_model(project), [png(above), png(above[::-1])])
-    assert answers["class_ids"].tolist() == [0, 1]
+    outputs = predicted(newest_model(project), [png(above), png(above[::-1])])
+    assert outputs["class_ids"].tolist() == [0, 1]

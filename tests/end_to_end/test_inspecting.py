@@ -1,6 +1,7 @@
-"""What happened, looked at in a browser: runs that were good, stopped at the gate, failed or cached, in one store.
+"""The dashboard and reports in a browser: runs that succeeded, stopped at the gate, failed or were cached, in one
+store.
 
-`MILLRACE_SCREENSHOTS=docs/images make e2e` keeps the pages' pictures for the documentation.
+`MILLRACE_SCREENSHOTS=docs/images make e2e` saves screenshots of the pages for the documentation.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ SEEN_AT = ((400, True), (2000, False))
 
 @dataclass(frozen=True)
 class Story:
-    """Runs of the taxi recipe in one store, by what became of them.
+    """Runs of the taxi recipe in one store, named by how they ended.
 
     Attributes:
-        project: Where they ran.
-        address: Where its dashboard answers.
+        project: The project in which they ran.
+        address: The address of its dashboard.
     """
 
     project: Project
@@ -43,7 +44,7 @@ class Story:
     address: str
 
     def report(self, run_id: str) -> str:
-        """The report that a run left, as a URL."""
+        """The URL of a run's report."""
         return (self.project.folder / "artifacts" / "logs" / run_id / "report.html").as_uri()
 
 
@@ -80,7 +81,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 
 def shot(page: Page, name: str) -> None:
-    """Keeps what is seen, where that is asked for."""
+    """Saves a screenshot, if screenshots are asked for."""
     if SCREENSHOTS:
         folder = Path(SCREENSHOTS).absolute()
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,7 @@ def shot(page: Page, name: str) -> None:
 
 
 def text_of(page: Page, selector: str) -> str:
-    """What is read there, with single spaces."""
+    """The visible text of an element, with single spaces."""
     return " ".join(page.locator(selector).inner_text().split())
 
 
@@ -125,7 +126,7 @@ def test_the_report_of_a_stopped_run_quotes_the_rows(story: Story, reader: Reade
     assert "DataGate failed" in text_of(page, "#summary")
     data = text_of(page, "#statistics")
     assert "payment_type" in data
-    # As text: markup in the data is no markup of the page.
+    # As text: markup in the data must not become markup of the page.
     assert data.count("<b>Shells</b>") >= 3
     assert page.locator("#statistics b", has_text="Shells").count() == 0
     assert page.locator("#evaluation").count() == 0
@@ -195,8 +196,8 @@ def test_runs_are_compared(story: Story, reader: Reader) -> None:
 
     page.goto(f"{story.address}/diff/{story.good}/{story.other}")
     assert "trainer.params.learning_rate" in page.locator("main").inner_text()
-    written = story.project.millrace("diff", story.good, story.other, "--html", "difference.html")
-    assert written.code == 0, written.errors
+    finished = story.project.millrace("diff", story.good, story.other, "--html", "difference.html")
+    assert finished.code == 0, finished.errors
     page.goto((story.project.folder / "difference.html").as_uri())
     assert "trainer.params.learning_rate" in page.locator("main").inner_text()
     assert violations(page) == []

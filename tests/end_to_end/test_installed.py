@@ -1,4 +1,4 @@
-"""The wheel in a fresh environment, and a project elsewhere: found from any folder in it, with its own recipes."""
+"""The wheel in a fresh environment, and a project elsewhere, which is found from any folder in it."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`millrace` in an environment with nothing of ours but the wheel; it borrows all other packages."""
+    """`millrace` in an environment with only our wheel; it borrows all other packages."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
     packages = sysconfig.get_path("purelib", vars={"base": str(folder)})
     pip("--python", str(python), "install", "--no-index", str(wheel))
-    # A line here is one folder; the editable install of the clone, which is a .pth file in it, is not followed.
+    # Each line adds one folder; .pth files in it, such as the clone's editable install, are not followed.
     Path(packages, "borrowed.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "bin" / "millrace"
 
@@ -58,7 +58,7 @@ def pip(*words: str) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with one recipe, over 1,500 trips, and no schema yet; nothing of it is a Python package."""
+    """A project with one recipe over 1,500 trips and no schema yet; nothing in it is a Python package."""
     folder = tmp_path / "project"
     recipe = folder / "recipes" / "trips"
     recipe.mkdir(parents=True)
@@ -121,7 +121,7 @@ def test_the_tasks_on_kubeflow_work_in_the_projects_folder(millrace: Millrace, p
     words = first.command[first.command.index("--") + 1 :]
     assert words[:4] == ("millrace", "node", "run", "trips")
 
-    # As its container does, but for the cluster's store.
+    # Like its container, except for the cluster's store.
     ended = millrace(project, *words[1:5], "--run", "trips-1", "--env", "local")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert (project / "artifacts" / "pipelines" / "trips" / "ExampleGen" / "examples").is_dir()

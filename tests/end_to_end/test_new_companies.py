@@ -1,4 +1,4 @@
-"""Anomalies that are right: three new companies stop the run; the schema is told, and the run goes through."""
+"""Anomalies in correct data: three new companies stop the run; they are added to the schema, and the run succeeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUN = ("run", "taxi", "--set", "data.path=trips.csv", "--to", "DataGate")
 
 
 def closed_list_of_companies(project: Project, companies: list[str]) -> None:
-    """Gives `company` a domain, as a recipe would that learns a vector a company."""
+    """Gives `company` a domain, as in a recipe that learns a vector for each company."""
     project.edit(SCHEMA, '  name: "company"', '  name: "company"\n  domain: "company"')
     values = "".join(f'  value: "{company}"\n' for company in companies)
     with (project.folder / SCHEMA).open("a", encoding="utf-8") as file:
@@ -32,8 +32,8 @@ def write_trips(path: Path, trips: list[dict[str, str]]) -> None:
 def test_new_companies_from_the_gate_to_the_next_good_run(project: Project) -> None:
     with TRIPS.open(encoding="utf-8", newline="") as file:
         trips = list(csv.DictReader(file))[:3000]
-    known = sorted({trip["company"] for trip in trips} - {""})
-    closed_list_of_companies(project, known)
+    companies = sorted({trip["company"] for trip in trips} - {""})
+    closed_list_of_companies(project, companies)
     names = [name for name, number in NEW.items() for _ in range(number)]
     for trip, name in zip(trips[::50], names, strict=False):
         trip["company"] = name

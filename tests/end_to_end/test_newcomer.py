@@ -1,4 +1,4 @@
-"""A newcomer runs the pipeline, uses the model, changes things, and is told what that caused."""
+"""A newcomer runs the pipeline, uses the model, changes things, and asks what that caused."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _the_evaluation_says_how_sure_it_is(project: Project, output: str) -> None:
     assert (insights["task"], insights["rows"], insights["rows_kept"]) == ("binary", 4966, 4966)
     assert sum(map(sum, insights["confusion"]["counts"])) == 4966
     assert insights["calibration_error"] < 0.05
-    # Who is surely no tipper: cash tips are not recorded, so that the few that are come as a surprise.
+    # The model is sure about cash trips: their tips are hardly ever recorded, so the few that are surprise it.
     assert insights["worst"][0]["features"]["payment_type"] == ["Cash"]
 
 
@@ -68,7 +68,7 @@ def _raw_examples_are_scored(model: Path) -> None:
         [sys.executable, "-W", "ignore", "-c", PREDICT, str(model)], capture_output=True, text=True, check=True
     )
     (by_card,), (in_cash,) = json.loads(scored.stdout)["probability"]
-    # Cash tips are not recorded in the data, so that a model which learned anything tells the two apart.
+    # Cash tips are not recorded in the data, so a model that learned anything tells the two apart.
     assert in_cash < 0.05 < 0.2 < by_card < 1.0
 
 

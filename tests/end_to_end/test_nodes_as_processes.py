@@ -1,4 +1,4 @@
-"""A run whose nodes are processes of their own, in PostgreSQL, against the local run in SQLite."""
+"""A run whose nodes are separate processes, with PostgreSQL, against the local run with SQLite."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ def end(*processes: subprocess.Popen[str]) -> list[int]:
 
 
 def described(queries: Queries, nodes: Mapping[str, NodeRun]) -> dict[str, dict[str, Any]]:
-    """What nodes took and put out: types, properties and the digests of all files, by node and name."""
-    found: dict[str, dict[str, Any]] = {}
+    """The inputs and outputs of nodes: types, properties and the digests of all files, by node and name."""
+    by_node: dict[str, dict[str, Any]] = {}
     for node, record in nodes.items():
-        made = {"in": queries.inputs(record.id), "out": queries.outputs(record.id)}
-        found[node] = {
+        by_direction = {"in": queries.inputs(record.id), "out": queries.outputs(record.id)}
+        by_node[node] = {
             f"{way} {name}": [(a.type, a.state, a.properties, digests_of(Path(a.uri))) for a in artifacts]
-            for way, by_name in made.items()
+            for way, by_name in by_direction.items()
             for name, artifacts in by_name.items()
         } | {"state": record.state, "properties": record.properties}
-    return found
+    return by_node
 
 
 def test_nodes_alone_leave_what_the_local_run_leaves(project: Project, server_environment: Path) -> None:
     def start(node: str) -> subprocess.Popen[str]:
         return project.start("node", "run", "taxi", node, "--run", RUN, "--env", str(server_environment))
 
-    # Two at once, in a database without tables; what is told to try again does, as a scheduler would have it.
+    # Two at once, in a database without tables; one that exits with "try again" is restarted, as by a scheduler.
     codes = dict(zip(("ExampleGen", "SchemaGen"), end(start("ExampleGen"), start("SchemaGen")), strict=True))
     assert [0 if code == EXIT_TRY_AGAIN else code for code in codes.values()] == [0, 0]
     assert [end(start(node)) for node, code in codes.items() if code == EXIT_TRY_AGAIN] in ([], [[0]], [[0], [0]])

@@ -1,4 +1,4 @@
-"""A run whose artifacts lie in a bucket, each node in a process with a cache of its own, against a run in folders."""
+"""A run with artifacts in a bucket, each node in a process with its own cache, against a run in folders."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NODES = ("ExampleGen", "StatisticsGen")
 
 
 def digests(store: Store, run: str, read: Callable[[str], dict[str, bytes]]) -> dict[str, dict[str, str]]:
-    """The digests of the files of all artifacts of a run, by node and output, and by the files' names."""
-    found = {}
+    """The digests of the files of all artifacts of a run, by node and output, then by file name."""
+    by_node = {}
     for node, record in store.node_runs("taxi", run).items():
         for name, [artifact] in store.outputs(record.id).items():
             files = read(artifact.uri)
-            found[f"{node} {name}"] = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
-    return found
+            by_node[f"{node} {name}"] = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
+    return by_node
 
 
 def in_folder(uri: str) -> dict[str, bytes]:
@@ -50,11 +50,11 @@ def test_nodes_that_share_a_bucket_alone_make_what_a_run_in_folders_makes(
     assert project.store
     store = Store.open_sqlite(tmp_path / "metadata.sqlite")
     assert store
-    made = digests(store, "one", in_bucket)
-    assert made == digests(project.store, project.run_ids()[0], in_folder)
-    assert made["ExampleGen examples"]
+    by_node = digests(store, "one", in_bucket)
+    assert by_node == digests(project.store, project.run_ids()[0], in_folder)
+    assert by_node["ExampleGen examples"]
 
-    # On a machine that has nothing, all is cached and nothing is brought.
+    # On an empty machine, every node is cached and nothing is downloaded.
     again = project.millrace("run", "taxi", "--to", NODES[-1], "--env", object_environment("other"))
     assert again.code == 0, again.errors
     [second, _] = store.run_ids("taxi")
@@ -66,4 +66,4 @@ def test_nodes_that_share_a_bucket_alone_make_what_a_run_in_folders_makes(
     assert after.code == 0, after.errors
     third = store.run_ids("taxi")[0]
     assert states(third) == {"ExampleGen": "CACHED", "StatisticsGen": "COMPLETE"}
-    assert digests(store, third, in_bucket) == made
+    assert digests(store, third, in_bucket) == by_node

@@ -1,4 +1,4 @@
-"""A user brings daily files of their own, and a recipe without a schema yet."""
+"""A user's own daily files, and a recipe that has no schema yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Push, push, roll back: the running server answers with the old model's predictions, and no request fails."""
+"""Push, push, roll back: the running server returns the old model's predictions again, and no request fails."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SMALL = ("--set", "data.path=trips.csv", "--set", "evaluator.metrics={AUC: {lowe
 
 
 class Asker:
-    """Asks the server the same without end, in a thread of its own.
+    """Keeps sending the server the same request, in a thread of its own.
 
     Attributes:
-        answers: The answers, without those that repeat the one before.
-        failures: What failed.
+        answers: The responses, without those that repeat the previous one.
+        failures: The errors.
     """
 
     def __init__(self, url: str, body: str) -> None:
@@ -35,10 +35,10 @@ class Asker:
         self._thread = threading.Thread(target=self._ask)
         self._thread.start()
 
-    def wait_for(self, answers: int) -> None:
-        """Waits until the answer has changed so often."""
+    def wait_for(self, count: int) -> None:
+        """Waits until there are `count` different responses."""
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.answers) >= answers, PATIENCE), self.answers
+            assert self._changed.wait_for(lambda: len(self.answers) >= count, PATIENCE), self.answers
 
     def stop(self) -> None:
         """Stops asking."""
@@ -49,19 +49,19 @@ class Asker:
         while not self._stopped.is_set():
             try:
                 with urllib.request.urlopen(self._request, timeout=PATIENCE) as response:  # noqa: S310
-                    answer = response.read().decode()
+                    body = response.read().decode()
             except OSError as error:
                 self.failures.append(str(error))
                 continue
             with self._changed:
-                if self.answers[-1:] != [answer]:
-                    self.answers.append(answer)
+                if self.answers[-1:] != [body]:
+                    self.answers.append(body)
                 self._changed.notify_all()
 
 
 @contextmanager
 def asked(project: Project) -> Iterator[Asker]:
-    """A running `millrace serve`, asked what it says one may ask."""
+    """Runs `millrace serve` and keeps sending the request that it suggests."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Two runs at once in one store, their processes killed, the store away: what they make is what is made in peace."""
+"""Two runs at once in one store, with killed processes and an absent store, give the results of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ KILLED = -9
 
 
 def wait_for(node: str, environment: Path, process: subprocess.Popen[str]) -> None:
-    """Waits until a node of the first run is seen running."""
+    """Waits until a node of the first run is running."""
     deadline = time.monotonic() + TIME_LIMIT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         run = None
-        # While its tables are being made, too.
+        # Also while its tables are being created.
         with suppress(*BUSY, *LOST):
             store = Workplace.load(str(environment)).open_store()
             run = store.run("one") if store else None
@@ -63,20 +63,20 @@ def test_what_rough_treatment_leaves_is_what_a_local_run_makes(
     assert {codes[-1] for codes in ended.values()} == {0}, story
 
     assert project.millrace("run", "taxi", "--set", "trainer.train_steps=100").code == 3
-    there, here = opened(server_environment), project.store
-    assert here is not None
-    [local] = here.run_ids("taxi")
+    on_server, local_store = opened(server_environment), project.store
+    assert local_store is not None
+    [local] = local_store.run_ids("taxi")
     ran = {node for node in nodes.NODES if node != nodes.TFLITE_NODE}
     for run in ("one", "two"):
-        records = there.node_runs("taxi", run)
+        records = on_server.node_runs("taxi", run)
         assert set(records) == ran, story
         assert {record.state for record in records.values()} <= {"COMPLETE", "CACHED"}, story
-        assert digests(there, run) == digests(here, local), story
-        assert transformed(there, run) == transformed(here, local), story
-    assert metrics(there, "one") == pytest.approx(metrics(here, local), abs=1e-6), story
-    # Nothing of what was killed is left: every folder is that of an execution that ended well.
+        assert digests(on_server, run) == digests(local_store, local), story
+        assert transformed(on_server, run) == transformed(local_store, local), story
+    assert metrics(on_server, "one") == pytest.approx(metrics(local_store, local), abs=1e-6), story
+    # Nothing is left of killed processes: every folder belongs to an execution that succeeded.
     root = server_environment.parent / "pipeline" / "taxi"
     for node in ran - {"BaselineModel"}:
-        made = {record.id: record.state for record in there.history("taxi", node)}
-        left = {int(path.name) for path in root.glob(f"{node}/*/*") if path.name.isdigit()}
-        assert left == {number for number, state in made.items() if state == "COMPLETE"}, (node, story)
+        states = {record.id: record.state for record in on_server.history("taxi", node)}
+        folders = {int(path.name) for path in root.glob(f"{node}/*/*") if path.name.isdigit()}
+        assert folders == {number for number, state in states.items() if state == "COMPLETE"}, (node, story)

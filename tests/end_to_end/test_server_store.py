@@ -26,7 +26,7 @@ def test_a_run_is_recorded_and_reused(project: Project, server_environment: Path
     assert (Path(first["uri"]) / "Split-train" / "FeatureStats.pb").exists()
     why = project.millrace("why", "StatisticsGen", "--env", environment).output
     assert why.startswith("StatisticsGen was cached: its inputs, settings, code and packages are those of run taxi-")
-    # The password is in no file that a run leaves.
-    left = [path for path in tmp_path.rglob("*") if path.is_file() and "project" not in path.parts]
-    assert any(path.name == "request.json" for path in left)
-    assert not [path for path in left if postgres.PASSWORD.encode() in path.read_bytes()]
+    # No file that a run leaves has the password.
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and "project" not in path.parts]
+    assert any(path.name == "request.json" for path in files)
+    assert not [path for path in files if postgres.PASSWORD.encode() in path.read_bytes()]

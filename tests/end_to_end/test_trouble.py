@@ -1,4 +1,4 @@
-"""Things go wrong: settings, data, code, Ctrl-C, a killed process; each is told in a few lines, and the run goes on."""
+"""Wrong settings, data and code, Ctrl-C, a killed process: each is reported in a few lines, and the run resumes."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def check(deployment: dict[str, Any]) -> None:
     schema = json.loads(Path(__file__).with_name("flinkdeployment.json").read_text())
     jsonschema.validate(deployment, schema)
     pod = copy.deepcopy(deployment["spec"]["taskManager"]["podTemplate"])
-    # The operator fills in the image of Flink's own container.
+    # The operator fills in the image of Flink's container.
     pod["spec"]["containers"][0].setdefault("image", "flink")
     kubernetes_validate.validate(pod, VERSION, strict=True)
 

@@ -1,4 +1,4 @@
-"""The scripts that start Flink: sizes, jars, processes, and what they say where something is missing."""
+"""The scripts that start Flink: sizes, jars, processes, and their messages if something is missing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_maven_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Java that tells its version and else ends at once; the jars are there."""
+    """A Java that prints its version and otherwise exits at once; the jars are there."""
     folder = tmp_path / "bin"
     folder.mkdir()
     executable(folder, "java", 'case "$1" in -version) echo \'version "17.0.1"\' >&2;; *) echo "no space left";; esac')
@@ -85,11 +85,11 @@ def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def free_ports() -> Ports:
     sockets = [socket.socket() for _ in range(5)]
-    for one in sockets:
-        one.bind(("localhost", 0))
-    ports = Ports(*(one.getsockname()[1] for one in sockets))
-    for one in sockets:
-        one.close()
+    for bound in sockets:
+        bound.bind(("localhost", 0))
+    ports = Ports(*(bound.getsockname()[1] for bound in sockets))
+    for bound in sockets:
+        bound.close()
     return ports
 
 
@@ -106,10 +106,10 @@ def test_a_taken_port_is_named(tmp_path: Path, fake_java: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 def test_a_process_that_died_shows_its_last_lines(tmp_path: Path, fake_java: Path) -> None:
-    here = Cluster(tmp_path / "flink", free_ports())
+    cluster = Cluster(tmp_path / "flink", free_ports())
     with pytest.raises(MillraceError, match=r"Flink.s jobmanager died\. Its last lines:\n  no space left"):
-        here.start()
-    assert not here.stop()
+        cluster.start()
+    assert not cluster.stop()
 
 
 def test_too_little_memory_is_told(tmp_path: Path, fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,14 +123,14 @@ def test_a_process_is_known_by_more_than_its_id(tmp_path: Path) -> None:
     sleeper = tmp_path / "sleeper"
     sleeper.write_text(f"#!{sys.executable}\nimport time\nprint('up', flush=True)\ntime.sleep(60)\n")
     sleeper.chmod(0o755)
-    one = Process("one", tmp_path)
-    one.start([str(sleeper)])
-    pid = one.pid()
+    process = Process("one", tmp_path)
+    process.start([str(sleeper)])
+    pid = process.pid()
     assert pid is not None
     shutil.copy(tmp_path / "one.pid", tmp_path / "two.pid")
     assert Process("two", tmp_path).pid() is None, "the id is another process's by now"
     assert not Process("two", tmp_path).stop()
-    assert one.pid() == pid
-    assert one.stop()
-    assert one.pid() is None
-    assert not one.stop()
+    assert process.pid() == pid
+    assert process.stop()
+    assert process.pid() is None
+    assert not process.stop()

@@ -1,4 +1,4 @@
-"""A SavedModel whose answers can be computed in one's head, with a signature for each API."""
+"""A SavedModel whose outputs are easily computed by hand, with a signature for each API."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def save(base_path: Path, version: int = 1) -> Path:
 
 
 def example(x: float) -> tf.train.Example:
-    """A tf.Example with the one feature that the model reads."""
+    """A tf.Example with the only feature that the model reads."""
     return tf.train.Example(features=tf.train.Features(feature={"x": float_feature(x)}))
 
 

@@ -1,4 +1,4 @@
-"""SavedModels for tests of batching: outputs say how large the batch was, and who asked."""
+"""SavedModels for tests of batching: the outputs show how large the batch was, and which request was meant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 
 class Rows(tf.Module):
-    """Sums the values of each row times a factor, and says how many rows ran together."""
+    """Sums the values of each row times a factor, and returns how many rows ran together."""
 
     def __init__(self, factor: float, words: Path) -> None:
         super().__init__()
@@ -37,12 +37,12 @@ class Rows(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
     def positive(self, x: Any) -> dict[str, Any]:
-        """Gives fewer rows than it gets."""
+        """Returns fewer rows than it gets."""
         return {"positive": tf.boolean_mask(x, x > 0)}
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
     def mean(self, x: Any) -> dict[str, Any]:
-        """Gives no rows at all."""
+        """Returns no rows at all."""
         return {"mean": tf.reduce_mean(x)}
 
 
@@ -58,7 +58,7 @@ def write_rows(path: Path, factor: float) -> Path:
 
 
 def write_frozen(path: Path) -> Path:
-    """Writes what TensorFlow 1 froze: y = x @ w + a loop's count, w a large constant; returns its folder."""
+    """Writes a model frozen by TensorFlow 1, y = x @ w + a loop's count, w a large constant; returns its folder."""
     v1 = tf.compat.v1
     weights = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
     with tf.Graph().as_default() as graph, v1.Session(graph=graph) as session:

@@ -27,7 +27,7 @@ def saved_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def push(saved_models: Path, tmp_path: Path) -> Callable[..., Path]:
-    """Pushes a version as a pusher should, elsewhere and then renamed: `push(2, "half_plus_2")` returns its folder."""
+    """Pushes a version as a pusher should, by a rename: `push(2, "half_plus_2")` returns its folder."""
     base_path = tmp_path / "models"
 
     def push_version(version: int | str, saved_model: str = "half_plus_1", base_path: Path = base_path) -> Path:

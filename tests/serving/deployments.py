@@ -1,4 +1,4 @@
-"""Deployments for tests, and their files read back as what they are."""
+"""Deployments for tests, and functions that parse their files."""
 
 from __future__ import annotations
 
@@ -67,9 +67,11 @@ def compose_service(chosen: Deployment) -> dict[str, Any]:
 
 
 def objects(chosen: Deployment) -> dict[str, Any]:
-    """Kubernetes' objects by kind; of the two Services, the headless one is not among them."""
-    found = yaml.safe_load_all(texts(chosen)["kubernetes.yaml"])
-    return {one["kind"]: one for one in found if not one["metadata"]["name"].endswith("-headless")}
+    """Kubernetes' objects by kind, without the headless one of the two Services."""
+    documents = yaml.safe_load_all(texts(chosen)["kubernetes.yaml"])
+    return {
+        document["kind"]: document for document in documents if not document["metadata"]["name"].endswith("-headless")
+    }
 
 
 def container(chosen: Deployment) -> dict[str, Any]:
@@ -85,26 +87,26 @@ def inference_service(chosen: Deployment) -> dict[str, Any]:
 
 
 def instructions(dockerfile: str) -> list[tuple[str, str]]:
-    """A Dockerfile's instructions: name and arguments, comments dropped and continued lines joined."""
+    """A Dockerfile's instructions, as name and arguments, with comments dropped and continued lines joined."""
     lines = [line for line in dockerfile.splitlines() if not line.startswith("#")]
     joined = "\n".join(lines).replace("\\\n", "")
     return [(line.split(" ", 1)[0], line.split(" ", 1)[1]) for line in joined.splitlines()]
 
 
-def check_kubernetes(one: dict[str, Any]) -> None:
-    """Against Kubernetes' published schemas, unknown fields refused."""
+def check_kubernetes(document: dict[str, Any]) -> None:
+    """Checks an object against Kubernetes' published schemas; unknown fields are refused."""
     for version in KUBERNETES_VERSIONS:
-        assert kubernetes_validate.validate(one, version, strict=True) == version
+        assert kubernetes_validate.validate(document, version, strict=True) == version
 
 
 def check_compose(document: dict[str, Any]) -> None:
-    """Against the Compose Specification's published schema."""
+    """Checks a compose file against the Compose Specification's published schema."""
     schema = json.loads((SCHEMAS / "compose-spec.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(document)
 
 
 def check_inference_service(document: dict[str, Any]) -> None:
-    """Against KServe's published models and, for what is Kubernetes', its definitions."""
+    """Checks an InferenceService against KServe's published models and, where it refers to them, Kubernetes' schemas."""
     schema = json.loads((SCHEMAS / "inferenceservice.json").read_text())
     file = f"kubernetes-json-schema/v{KUBERNETES_VERSIONS[-1]}.0-local-strict/_definitions.json"
     definitions = json.loads((Path(kubernetes_validate.__file__).parent / file).read_text())

@@ -1,4 +1,4 @@
-"""A manager whose versions compute nothing, and whose loads and clock the test holds in its hands."""
+"""A manager whose versions compute nothing, and whose loads and clock the test controls."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Fake:
 
 
 class FakeLoads:
-    """Loads fakes; some fail, some wait until the test lets them go.
+    """Loads fakes; some fail, some wait until the test releases them.
 
     Attributes:
-        done: What was loaded or tried, in order, as (name, version).
-        broken: Versions that fail, with what they raise.
-        gates: Versions whose load waits for an event.
+        done: The loads attempted, in order, as (name, version).
+        broken: Version -> the exception that its load raises.
+        gates: Version -> the event that its load waits for.
         begun: Set when a version with a gate begins to load.
-        fakes: All that were loaded.
+        fakes: All fakes that were loaded.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A REST port to ask, and what it answers."""
+"""Requests to a REST port, and its responses."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class Rest:
 
 
 def started(base_path: Path, token: str | None = None, **settings: Any) -> Iterator[Rest]:
-    given = server_helpers.settings(base_path, **({"max_request_bytes": 1 << 16} | settings))
-    manager, metrics = Manager(given), Metrics()
+    server_settings = server_helpers.settings(base_path, **({"max_request_bytes": 1 << 16} | settings))
+    manager, metrics = Manager(server_settings), Metrics()
     manager.start()
     api = RestApi(DataPlane(manager, metrics))
-    server = RestServer(given, api, metrics, manager.ready, token, PAGE)
+    server = RestServer(server_settings, api, metrics, manager.ready, token, PAGE)
     yield Rest(server.start(), metrics)
     server.stop()
     manager.stop()

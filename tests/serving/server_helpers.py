@@ -21,20 +21,20 @@ HOST = "127.0.0.1"
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
+    """A port on loopback on which nothing listens."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
-def settings(base_path: Path, **others: Any) -> ServerSettings:
+def settings(base_path: Path, **overrides: Any) -> ServerSettings:
     """Settings of a server for the arithmetic model, on a free port."""
-    given = {"port": free_port(), "model_name": "arithmetic", "model_base_path": base_path}
-    return ServerSettings(**(given | {"file_system_poll_wait_seconds": 0, "max_num_load_retries": 0} | others))
+    values = {"port": free_port(), "model_name": "arithmetic", "model_base_path": base_path}
+    return ServerSettings(**(values | {"file_system_poll_wait_seconds": 0, "max_num_load_retries": 0} | overrides))
 
 
 def refusal(call: Any, *args: Any, **kwargs: Any) -> tuple[grpc.StatusCode, str]:
-    """The code and the details with which the server refuses a call."""
+    """The code and details with which the server refuses a call."""
     with pytest.raises(grpc.RpcError) as caught:
         call(*args, **kwargs)
     return caught.value.code(), caught.value.details()

@@ -1,4 +1,4 @@
-"""What `millrace deploy` writes: that it fits the published schemas, and that its files fit each other."""
+"""The files that `millrace deploy` writes match the published schemas and each other."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def flags_of(words: list[str]) -> dict[str, str]:
 
 @VARIANTS
 def test_kubernetes_objects_fit_the_published_schemas(chosen: Deployment) -> None:
-    found = list(yaml.safe_load_all(deployments.texts(chosen)["kubernetes.yaml"]))
+    documents = list(yaml.safe_load_all(deployments.texts(chosen)["kubernetes.yaml"]))
     kinds = (
         "ServiceAccount ConfigMap Deployment Service Service HorizontalPodAutoscaler PodDisruptionBudget NetworkPolicy"
     )
-    assert [one["kind"] for one in found] == kinds.split()
-    for one in found:
-        deployments.check_kubernetes(one)
+    assert [document["kind"] for document in documents] == kinds.split()
+    for document in documents:
+        deployments.check_kubernetes(document)
 
 
 def test_the_check_of_kubernetes_objects_refuses_an_unknown_field() -> None:
@@ -76,10 +76,10 @@ def test_models_config_is_what_tensorflow_serving_reads() -> None:
     plain = model_of(deployments.texts(PLAIN)["models.config"])
     assert (plain.name, plain.base_path, plain.model_platform) == ("small", "/models/small", "tensorflow")
     assert plain.model_version_policy.latest.num_versions == 1
-    whole = model_of(deployments.texts(WHOLE)["models.config"])
-    assert whole.base_path == "/models/_Two_Words"
-    assert list(whole.model_version_policy.specific.versions) == [3, 4]
-    assert dict(whole.version_labels) == {"stable": 3, "canary": 4}
+    model = model_of(deployments.texts(WHOLE)["models.config"])
+    assert model.base_path == "/models/_Two_Words"
+    assert list(model.model_version_policy.specific.versions) == [3, 4]
+    assert dict(model.version_labels) == {"stable": 3, "canary": 4}
 
 
 def test_batching_config_is_what_tensorflow_serving_reads() -> None:
@@ -113,11 +113,14 @@ def test_the_ports_are_the_same_everywhere(chosen: Deployment) -> None:
     grpc, rest = int(flags["port"]), int(flags["rest_api_port"])
     in_compose = flags_of(deployments.compose_service(chosen)["command"])
     assert (int(in_compose["port"]), int(in_compose["rest_api_port"])) == (grpc, rest)
-    found = deployments.objects(chosen)
+    objects = deployments.objects(chosen)
     named = {port["name"]: port["containerPort"] for port in deployments.container(chosen)["ports"]}
     assert named == {"grpc": grpc, "rest": rest}
-    assert [(p["targetPort"], p["port"]) for p in found["Service"]["spec"]["ports"]] == [("grpc", grpc), ("rest", rest)]
-    (allowed,) = found["NetworkPolicy"]["spec"]["ingress"]
+    assert [(p["targetPort"], p["port"]) for p in objects["Service"]["spec"]["ports"]] == [
+        ("grpc", grpc),
+        ("rest", rest),
+    ]
+    (allowed,) = objects["NetworkPolicy"]["spec"]["ingress"]
     assert [port["port"] for port in allowed["ports"]] == [grpc, rest]
     published = [f"127.0.0.1:{port}:{port}" for port in (grpc, rest)]
     assert deployments.compose_service(chosen)["ports"] == published
@@ -126,37 +129,37 @@ def test_the_ports_are_the_same_everywhere(chosen: Deployment) -> None:
 
 @VARIANTS
 def test_selectors_match_the_pods_and_references_the_names(chosen: Deployment) -> None:
-    found = deployments.objects(chosen)
-    template = found["Deployment"]["spec"]["template"]
+    objects = deployments.objects(chosen)
+    template = objects["Deployment"]["spec"]["template"]
     labels = template["metadata"]["labels"]
-    name = found["Deployment"]["metadata"]["name"]
+    name = objects["Deployment"]["metadata"]["name"]
     selectors = [
-        found["Deployment"]["spec"]["selector"]["matchLabels"],
-        found["Service"]["spec"]["selector"],
-        found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
-        found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
-        *(one["labelSelector"]["matchLabels"] for one in template["spec"]["topologySpreadConstraints"]),
+        objects["Deployment"]["spec"]["selector"]["matchLabels"],
+        objects["Service"]["spec"]["selector"],
+        objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+        objects["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+        *(constraint["labelSelector"]["matchLabels"] for constraint in template["spec"]["topologySpreadConstraints"]),
     ]
     assert selectors == [labels] * 6
     assert labels["app.kubernetes.io/instance"] == name
-    target = found["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
+    target = objects["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
     assert (target["kind"], target["name"]) == ("Deployment", name)
-    assert template["spec"]["serviceAccountName"] == found["ServiceAccount"]["metadata"]["name"]
-    assert template["spec"]["volumes"][0]["configMap"]["name"] == found["ConfigMap"]["metadata"]["name"]
+    assert template["spec"]["serviceAccountName"] == objects["ServiceAccount"]["metadata"]["name"]
+    assert template["spec"]["volumes"][0]["configMap"]["name"] == objects["ConfigMap"]["metadata"]["name"]
 
 
 def test_two_words_and_capitals_are_a_name_in_kubernetes_and_stay_the_models_name() -> None:
-    assert {one["metadata"]["name"] for one in deployments.objects(WHOLE).values()} == {"two-words"}
+    assert {document["metadata"]["name"] for document in deployments.objects(WHOLE).values()} == {"two-words"}
     assert deployments.inference_service(WHOLE)["metadata"]["name"] == "two-words"
     assert model_of(deployments.objects(WHOLE)["ConfigMap"]["data"]["models.config"]).name == "_Two_Words"
 
 
 def test_a_claim_is_mounted_read_only_where_models_config_looks() -> None:
     pod = deployments.objects(PLAIN)["Deployment"]["spec"]["template"]["spec"]
-    mount = next(one for one in deployments.container(PLAIN)["volumeMounts"] if one["name"] == "models")
+    mount = next(entry for entry in deployments.container(PLAIN)["volumeMounts"] if entry["name"] == "models")
     base_path = model_of(deployments.objects(PLAIN)["ConfigMap"]["data"]["models.config"]).base_path
     assert mount == {"name": "models", "mountPath": base_path, "subPath": "small", "readOnly": True}
-    volume = next(one for one in pod["volumes"] if one["name"] == "models")
+    volume = next(entry for entry in pod["volumes"] if entry["name"] == "models")
     assert volume["persistentVolumeClaim"] == {"claimName": "models", "readOnly": True}
     assert deployments.objects(PLAIN)["NetworkPolicy"]["spec"]["egress"] == []
 
@@ -164,7 +167,7 @@ def test_a_claim_is_mounted_read_only_where_models_config_looks() -> None:
 def test_a_bucket_is_read_by_its_uri() -> None:
     base_path = model_of(deployments.objects(WHOLE)["ConfigMap"]["data"]["models.config"]).base_path
     assert base_path == "gs://bucket/some/models/_Two_Words"
-    assert [one["name"] for one in deployments.container(WHOLE)["volumeMounts"]] == ["config", "tmp"]
+    assert [mount["name"] for mount in deployments.container(WHOLE)["volumeMounts"]] == ["config", "tmp"]
     assert flags_of(deployments.container(WHOLE)["args"])["file_system_poll_wait_seconds"] == "30"
     egress = deployments.objects(WHOLE)["NetworkPolicy"]["spec"]["egress"]
     assert [port["port"] for rule in egress for port in rule["ports"]] == [53, 53, 443, 80, 988]
@@ -179,12 +182,12 @@ def test_what_tensorflow_serving_does_not_read_is_left_to_kserve() -> None:
 def test_config_files_lie_where_the_flags_name_them(chosen: Deployment) -> None:
     texts = deployments.texts(chosen)
     names = {name for name in texts if name.endswith(".config")}
-    wanted = {f"/etc/tensorflow-serving/{name}" for name in names}
+    paths = {f"/etc/tensorflow-serving/{name}" for name in names}
     named = {value for value in flags_of(deployments.container(chosen)["args"]).values() if value.startswith("/etc/")}
-    assert named == wanted
+    assert named == paths
     assert set(deployments.objects(chosen)["ConfigMap"]["data"]) == names
     assert deployments.container(chosen)["volumeMounts"][0]["mountPath"] == "/etc/tensorflow-serving"
-    mounts = {one["source"]: one["target"] for one in deployments.compose_service(chosen)["volumes"]}
+    mounts = {volume["source"]: volume["target"] for volume in deployments.compose_service(chosen)["volumes"]}
     assert mounts == {f"./{name}": f"/etc/tensorflow-serving/{name}" for name in names} | {
         chosen.local_folder: model_of(texts["models.config"]).base_path
     }
@@ -194,13 +197,13 @@ def test_config_files_lie_where_the_flags_name_them(chosen: Deployment) -> None:
 
 @VARIANTS
 def test_the_dockerfile_starts_what_compose_starts(chosen: Deployment) -> None:
-    found = deployments.instructions(deployments.texts(chosen)["Dockerfile"])
-    assert [name for name, _ in found] == ["FROM", "COPY", "COPY", "USER", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT"]
+    instructions = deployments.instructions(deployments.texts(chosen)["Dockerfile"])
+    assert [name for name, _ in instructions] == ["FROM", "COPY", "COPY", "USER", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT"]
     service = deployments.compose_service(chosen)
-    assert dict(found)["FROM"] == service["image"] == chosen.settings.image
-    assert dict(found)["USER"] == service["user"] == "1000:1000"
-    assert json.loads(dict(found)["ENTRYPOINT"]) == [*service["entrypoint"], *service["command"]]
-    check = json.loads(dict(found)["HEALTHCHECK"].split("CMD ", 1)[1])
+    assert dict(instructions)["FROM"] == service["image"] == chosen.settings.image
+    assert dict(instructions)["USER"] == service["user"] == "1000:1000"
+    assert json.loads(dict(instructions)["ENTRYPOINT"]) == [*service["entrypoint"], *service["command"]]
+    check = json.loads(dict(instructions)["HEALTHCHECK"].split("CMD ", 1)[1])
     assert service["healthcheck"]["test"] == ["CMD", *(word.replace("$", "$$") for word in check)]
 
 
@@ -221,7 +224,11 @@ def test_pods_have_no_rights_that_serving_does_not_need(chosen: Deployment) -> N
     assert not security["allowPrivilegeEscalation"]
     assert security["capabilities"] == {"drop": ["ALL"]}
     assert security["seccompProfile"] == {"type": "RuntimeDefault"}
-    writable = [one["mountPath"] for one in deployments.container(chosen)["volumeMounts"] if not one.get("readOnly")]
+    writable = [
+        volume_mount["mountPath"]
+        for volume_mount in deployments.container(chosen)["volumeMounts"]
+        if not volume_mount.get("readOnly")
+    ]
     assert writable == ["/tmp"]  # noqa: S108
     service = deployments.compose_service(chosen)
     assert service["read_only"]
@@ -238,12 +245,12 @@ def test_amounts_are_requested_and_limited_in_each_format() -> None:
 
 
 def test_probes_tell_started_from_ready() -> None:
-    found = deployments.container(WHOLE)
-    health = {"port": found["ports"][0]["containerPort"], "service": "PredictionService"}
-    assert flags_of(found["args"])["enable_grpc_healthcheck_service"] == "true"
-    assert found["startupProbe"]["grpc"] == found["livenessProbe"]["grpc"] == health
-    assert found["startupProbe"]["periodSeconds"] * found["startupProbe"]["failureThreshold"] == 62
-    assert found["readinessProbe"]["httpGet"] == {"path": "/v1/models/_Two_Words/metadata", "port": "rest"}
+    container = deployments.container(WHOLE)
+    health = {"port": container["ports"][0]["containerPort"], "service": "PredictionService"}
+    assert flags_of(container["args"])["enable_grpc_healthcheck_service"] == "true"
+    assert container["startupProbe"]["grpc"] == container["livenessProbe"]["grpc"] == health
+    assert container["startupProbe"]["periodSeconds"] * container["startupProbe"]["failureThreshold"] == 62
+    assert container["readinessProbe"]["httpGet"] == {"path": "/v1/models/_Two_Words/metadata", "port": "rest"}
 
 
 def test_roll_out_and_stop_lose_no_request() -> None:
@@ -282,11 +289,11 @@ def test_kserve_serves_the_newest_or_one_version_as_a_canary() -> None:
     plain = deployments.inference_service(PLAIN)["spec"]["predictor"]
     assert plain["model"]["storageUri"] == "pvc://models/small"
     assert "canaryTrafficPercent" not in plain
-    whole = deployments.inference_service(WHOLE)["spec"]["predictor"]
-    assert whole["storageUris"] == [{"uri": "gs://bucket/some/models/_Two_Words/4", "mountPath": "/mnt/models/4"}]
-    assert whole["canaryTrafficPercent"] == 10
-    assert "storageUri" not in whole["model"]
-    assert whole["model"]["readinessProbe"]["httpGet"] == {"path": "/v1/models/two-words/metadata", "port": 8080}
+    predictor = deployments.inference_service(WHOLE)["spec"]["predictor"]
+    assert predictor["storageUris"] == [{"uri": "gs://bucket/some/models/_Two_Words/4", "mountPath": "/mnt/models/4"}]
+    assert predictor["canaryTrafficPercent"] == 10
+    assert "storageUri" not in predictor["model"]
+    assert predictor["model"]["readinessProbe"]["httpGet"] == {"path": "/v1/models/two-words/metadata", "port": 8080}
 
 
 @VARIANTS

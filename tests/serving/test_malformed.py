@@ -1,4 +1,4 @@
-"""Malformed requests, some thousands: the server refuses them, and none is its own fault."""
+"""Thousands of malformed requests: the server refuses them, and none exposes a fault of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.serving.malformed_http import MODEL, PATH
 from serving.server import Server
 
 REQUESTS = 2000
-# protobuf's own; the server refuses what it is said of.
+# protobuf's own warning, about requests that the server refuses.
 pytestmark = pytest.mark.filterwarnings("ignore:Unexpected end-group tag:RuntimeWarning")
 
 
@@ -42,7 +42,7 @@ def test_no_malformed_request_is_the_servers_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "fault"),
+    ("response", "fault"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", ""),
         (b"HTTP/1.1 501 Not Implemented\r\n\r\n", ""),
@@ -51,10 +51,10 @@ def test_no_malformed_request_is_the_servers_fault(tmp_path: Path) -> None:
         (b"nonsense", "no HTTP answer"),
     ],
 )
-def test_a_fault_is_noticed(answer: bytes, fault: str) -> None:
+def test_a_fault_is_noticed(response: bytes, fault: str) -> None:
     tally = Tally()
-    malformed_client._judge(malformed_client.HttpRequest(b"GET /", complete=True), answer, tally)
-    assert [fault in found for found in tally.faults] == [True] * bool(fault)
+    malformed_client._judge(malformed_client.HttpRequest(b"GET /", complete=True), response, tally)
+    assert [fault in recorded for recorded in tally.faults] == [True] * bool(fault)
 
 
 def test_growth_is_counted_from_the_first_part() -> None:

@@ -41,15 +41,15 @@ def test_only_the_right_token_is_let_in() -> None:
 
 def test_a_clients_id_is_kept_where_it_cannot_forge_a_line() -> None:
     assert monitoring.request_id("a-1.b_2") == "a-1.b_2"
-    made = {monitoring.request_id(given) for given in (None, "", "two words", "a\nb", "x" * 65)}
-    assert len(made) == 5
-    assert all(len(identity) == 32 for identity in made)
+    ids = {monitoring.request_id(client_id) for client_id in (None, "", "two words", "a\nb", "x" * 65)}
+    assert len(ids) == 5
+    assert all(len(identity) == 32 for identity in ids)
 
 
 def test_answered_requests_are_logged_on_demand_and_refused_ones_always(caplog: pytest.LogCaptureFixture) -> None:
     refusal = ServingError(Code.NOT_FOUND, "none\nof that name")
-    for wanted in (False, True):
-        monitoring.log_answered(wanted)
+    for enabled in (False, True):
+        monitoring.log_answered(enabled)
         monitoring.log_request("1", "GRPC", "Predict", "taxi", 1.234, None)
         monitoring.log_request("2", "REST", "Predict", "n" * 1000, 5, refusal)
     answered = ("serving.access", logging.INFO, "1 GRPC Predict 'taxi' 1.23 ms OK")
@@ -81,8 +81,8 @@ def test_what_else_ends_an_exchange_is_recorded_where_its_meaning_is_known() -> 
     with pytest.raises(KeyError), Exchange(metrics, "REST", None):
         raise KeyError
     assert metrics.request_count.total() == 0
-    left = Exchange(metrics, "GRPC", None, "Predict")
-    left.error = ServingError(Code.CANCELLED, "the client did not wait for the answer")
-    with pytest.raises(KeyError), left:
+    cancelled = Exchange(metrics, "GRPC", None, "Predict")
+    cancelled.error = ServingError(Code.CANCELLED, "the client did not wait for the answer")
+    with pytest.raises(KeyError), cancelled:
         raise KeyError
     assert metrics.request_count.value(("", "CANCELLED")) == 1

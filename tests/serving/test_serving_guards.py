@@ -1,4 +1,4 @@
-"""The guard rails of the REST port of a whole server: TLS, certificates of clients, tokens, and what is no text."""
+"""The guard rails of a whole server's REST port: TLS, client certificates, tokens, and bytes that are not text."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def base_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def running(base_path: Path, **others: Any) -> Iterator[int]:
-    """A server; gives its REST port."""
-    server = Server(server_helpers.settings(base_path, rest_api_port=server_helpers.free_port(), **others))
+def running(base_path: Path, **overrides: Any) -> Iterator[int]:
+    """Runs a server; yields its REST port."""
+    server = Server(server_helpers.settings(base_path, rest_api_port=server_helpers.free_port(), **overrides))
     server.start()
     try:
         yield server.rest_api_port
@@ -46,12 +46,12 @@ def predict(port: int, context: ssl.SSLContext | None, **headers: str) -> Any:
     scheme = "https" if context else "http"
     body = json.dumps({"instances": [2]}).encode()
     request = urllib.request.Request(f"{scheme}://{HOST}:{port}{PREDICT}", body, headers)  # noqa: S310 - loopback
-    with urllib.request.urlopen(request, context=context, timeout=60) as answer:  # noqa: S310
-        return json.load(answer)
+    with urllib.request.urlopen(request, context=context, timeout=60) as response:  # noqa: S310
+        return json.load(response)
 
 
 def exchange(port: int, data: bytes) -> bytes:
-    """Sends bytes as they are; returns all that comes until the server closes."""
+    """Sends raw bytes; returns everything received until the server closes the connection."""
     with socket.create_connection((HOST, port), timeout=60) as connection:
         connection.sendall(data)
         return b"".join(iter(lambda: connection.recv(65536), b""))
@@ -89,11 +89,11 @@ def test_a_token_that_is_no_text_is_a_wrong_one(base_path: Path, tmp_path: Path)
     (tmp_path / "token").write_text("sécret", encoding="utf-8")
     with running(base_path, bearer_token_file=tmp_path / "token") as port:
         head = f"GET {PREDICT} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer ".encode()
-        answer = exchange(port, head + b"\xff\xfe\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 401 ")
-        assert b"received a wrong bearer token" in answer
-        answer = exchange(port, head + "sécret\r\n\r\n".encode())
-        assert b"Malformed request: GET /v1/models/arithmetic:predict" in answer
+        reply = exchange(port, head + b"\xff\xfe\r\n\r\n")
+        assert reply.startswith(b"HTTP/1.1 401 ")
+        assert b"received a wrong bearer token" in reply
+        reply = exchange(port, head + "sécret\r\n\r\n".encode())
+        assert b"Malformed request: GET /v1/models/arithmetic:predict" in reply
 
 
 def test_names_that_are_no_text_are_not_found_and_the_metrics_stay_readable(base_path: Path, tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_names_that_are_no_text_are_not_found_and_the_metrics_stay_readable(base
         for name in names:
             line = b"GET /v1/models/" + name + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
             assert exchange(port, line).startswith(b"HTTP/1.1 404 ")
-        with urllib.request.urlopen(f"http://{HOST}:{port}{PAGE}") as answer:
-            page = answer.read().decode()
+        with urllib.request.urlopen(f"http://{HOST}:{port}{PAGE}") as response:
+            page = response.read().decode()
     families = {family.name: family for family in text_string_to_metric_families(page)}
     counts = {tuple(s.labels.values()): s.value for s in families[":tensorflow:serving:request_count"].samples}
     assert counts == {

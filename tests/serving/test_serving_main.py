@@ -52,15 +52,15 @@ def test_a_value_out_of_range_is_refused() -> None:
 def test_a_boolean_is_written_as_tensorflow_has_it(
     words: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[ServerSettings] = []
-    monkeypatch.setattr(command, "_run", seen.append)
+    started_with: list[ServerSettings] = []
+    monkeypatch.setattr(command, "_run", started_with.append)
     monkeypatch.setattr(command, "_configure_logging", lambda: None)
     assert call(*words).exit_code == 0
-    assert seen[0].enable_model_warmup is expected
+    assert started_with[0].enable_model_warmup is expected
 
 
 def started(port: int, name: str, base_path: Path, *flags: str) -> subprocess.Popen[str]:
-    """A server in a process of its own."""
+    """Starts a server in a process of its own."""
     model = [f"--model_name={name}", f"--model_base_path={base_path}"]
     return subprocess.Popen(
         [sys.executable, "-m", "serving.main", f"--port={port}", *model, *flags],
@@ -104,11 +104,11 @@ def test_a_computation_without_end_does_not_keep_the_process(saved_models: Path,
             call = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict
             for steps in (3, 10**15):
                 request.inputs["n"].CopyFrom(tf.make_tensor_proto(steps, tf.int64))
-                answer = call.future(request)
+                future = call.future(request)
                 if steps == 3:
-                    assert list(answer.result(timeout=30).outputs["counted"].int64_val) == [3]
+                    assert list(future.result(timeout=30).outputs["counted"].int64_val) == [3]
             with pytest.raises(grpc.FutureTimeoutError):
-                answer.result(timeout=0.5)
+                future.result(timeout=0.5)
             process.send_signal(signal.SIGTERM)
             err = process.communicate(timeout=60)[1]
     finally:

@@ -1,4 +1,4 @@
-"""The request that the server shows when it starts."""
+"""The sample request that the server prints when it starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEATURES = {"fare": tf.io.FixedLenFeature([], tf.float32), "company": tf.io.Fixe
 
 
 class Taxi(tf.Module):
-    """Asked with serialized examples or with columns."""
+    """Takes serialized examples or columns."""
 
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.float32, "fare"), tf.TensorSpec([None], tf.string, "company")]
@@ -36,7 +36,7 @@ class Taxi(tf.Module):
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[..., ModelConfig]:
-    """Saves the model with the signatures named, and a recorded request with these bytes."""
+    """Saves the model with the named signatures, and a recorded request with these bytes."""
 
     def save_model(*names: str, recorded: bytes | None = None) -> ModelConfig:
         module, path = Taxi(), tmp_path / "taxi" / "1"
@@ -63,10 +63,10 @@ def request(config: ModelConfig) -> dict[str, Any]:
 
 
 def example(**features: Any) -> bytes:
-    made = tf.train.Example()
-    made.features.feature["company"].bytes_list.value.extend(features.get("company", []))
-    made.features.feature["fare"].float_list.value.extend(features.get("fare", []))
-    return bytes(made.SerializeToString())
+    proto = tf.train.Example()
+    proto.features.feature["company"].bytes_list.value.extend(features.get("company", []))
+    proto.features.feature["fare"].float_list.value.extend(features.get("fare", []))
+    return bytes(proto.SerializeToString())
 
 
 def test_a_recorded_example_is_shown_as_columns_where_a_signature_takes_them(save: Callable[..., ModelConfig]) -> None:

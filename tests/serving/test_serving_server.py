@@ -51,8 +51,8 @@ def running(chosen: ServerSettings) -> Iterator[Server]:
 def predict(channel: grpc.Channel, **kwargs: Any) -> list[float]:
     request = predict_pb2.PredictRequest(model_spec={"name": "arithmetic"})
     request.inputs["x"].CopyFrom(tf.make_tensor_proto([2.0]))
-    answer = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, **kwargs)
-    return list(answer.outputs["y"].float_val)
+    response = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, **kwargs)
+    return list(response.outputs["y"].float_val)
 
 
 def test_a_unix_socket_answers_too(base_path: Path, tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_a_deadline_ends_the_computation_too(saved_models: Path, tmp_path: Path)
         request.inputs["n"].CopyFrom(tf.make_tensor_proto(10**15, tf.int64))
         assert refusal(call, request, timeout=0.2)[0] is StatusCode.DEADLINE_EXCEEDED
         wait_until(lambda: server.metrics.request_count.value(("slow", "DEADLINE_EXCEEDED")) == 1)
-        left = call.future(request, timeout=3)
+        future = call.future(request, timeout=3)
         wait_until(lambda: server.metrics.in_flight.value(("GRPC",)) == 1)
-        left.cancel()
+        future.cancel()
         wait_until(lambda: server.metrics.request_count.value(("slow", "CANCELLED")) == 1)
 
 
@@ -239,7 +239,7 @@ class Gate:
 
 @pytest.fixture
 def own_signals() -> Iterator[None]:
-    """Gives the signals' handlers back."""
+    """Restores the signal handlers."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield
     for number, handler in before.items():
@@ -253,15 +253,15 @@ def test_a_request_in_flight_is_answered_after_sigterm(base_path: Path, monkeypa
     server.stop_on_signals()
     server.start()
     with grpc.insecure_channel(f"{HOST}:{server.port}") as channel, ThreadPoolExecutor(2) as pool:
-        answer = pool.submit(predict, channel)
+        prediction = pool.submit(predict, channel)
         assert gate.entered.wait(WAIT_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
         stopped = pool.submit(server.wait)
         wait_until(lambda: refused(server.port))
-        assert not answer.done()
+        assert not prediction.done()
         assert not stopped.done()
         gate.opened.set()
-        assert answer.result(WAIT_SECONDS) == [3.0]
+        assert prediction.result(WAIT_SECONDS) == [3.0]
         stopped.result(WAIT_SECONDS)
     assert not server.ready()
     assert [status.state.name for status in server.manager.statuses("arithmetic")] == ["END"]
@@ -273,9 +273,9 @@ def refused(port: int) -> bool:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + WAIT_SECONDS
     while not condition():
-        assert time.monotonic() < end
+        assert time.monotonic() < deadline
 
 
 def test_the_greeting_says_what_is_served_where(base_path: Path, tmp_path: Path) -> None:

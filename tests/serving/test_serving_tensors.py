@@ -1,4 +1,4 @@
-"""Tensors of requests and responses, against TensorFlow's own reading and writing of them."""
+"""Tensors in requests and responses, compared with TensorFlow's own reading and writing."""
 
 from __future__ import annotations
 
@@ -25,50 +25,50 @@ def values_of(dtype: Any) -> Any:
 
 
 def proto(dtype: Any, *shape: int, **fields: Any) -> TensorProto:
-    made = TensorProto(dtype=dtype.as_datatype_enum, **fields)
+    tensor = TensorProto(dtype=dtype.as_datatype_enum, **fields)
     for size in shape:
-        made.tensor_shape.dim.add(size=size)
-    return made
+        tensor.tensor_shape.dim.add(size=size)
+    return tensor
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=lambda dtype: dtype.name)
 def test_what_is_written_in_typed_fields_is_what_tensorflow_reads(dtype: Any) -> None:
-    values, written = values_of(dtype), TensorProto()
-    messages.write_tensor(values, written)
-    assert written.tensor_content == b""
-    np.testing.assert_array_equal(tf.make_ndarray(written), values)
-    read = messages.read_tensor("x", written, LIMIT)
-    np.testing.assert_array_equal(read, values)
-    assert read.dtype == values.dtype
+    values, tensor = values_of(dtype), TensorProto()
+    messages.write_tensor(values, tensor)
+    assert tensor.tensor_content == b""
+    np.testing.assert_array_equal(tf.make_ndarray(tensor), values)
+    array = messages.read_tensor("x", tensor, LIMIT)
+    np.testing.assert_array_equal(array, values)
+    assert array.dtype == values.dtype
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=lambda dtype: dtype.name)
 def test_what_tensorflow_writes_as_content_is_read(dtype: Any) -> None:
     values = values_of(dtype)
-    made = proto(dtype, 2, 3, tensor_content=values.tobytes())
-    np.testing.assert_array_equal(messages.read_tensor("x", made, LIMIT), values)
+    tensor = proto(dtype, 2, 3, tensor_content=values.tobytes())
+    np.testing.assert_array_equal(messages.read_tensor("x", tensor, LIMIT), values)
 
 
 def test_strings_are_bytes() -> None:
-    written = TensorProto()
-    messages.write_tensor(np.array([[b"a\x00", b""]], object), written)
-    assert list(written.string_val) == [b"a\x00", b""]
-    assert messages.read_tensor("x", written, LIMIT).tolist() == [[b"a\x00", b""]]
+    tensor = TensorProto()
+    messages.write_tensor(np.array([[b"a\x00", b""]], object), tensor)
+    assert list(tensor.string_val) == [b"a\x00", b""]
+    assert messages.read_tensor("x", tensor, LIMIT).tolist() == [[b"a\x00", b""]]
 
 
 def test_strings_as_content_have_their_lengths_before_them() -> None:
     long = b"l" * 300
     content = b"\x02\x00\xac\x02" + b"ab" + long
-    found = messages.read_tensor("x", proto(tf.string, 3, tensor_content=content), LIMIT)
-    assert found.tolist() == [b"ab", b"", long]
+    array = messages.read_tensor("x", proto(tf.string, 3, tensor_content=content), LIMIT)
+    assert array.tolist() == [b"ab", b"", long]
 
 
 def test_a_scalar_and_an_empty_tensor_keep_their_shapes() -> None:
     assert messages.read_tensor("x", proto(tf.int64, int64_val=[7]), LIMIT) == np.int64(7)
     assert messages.read_tensor("x", proto(tf.float32, 0, 4), LIMIT).shape == (0, 4)
-    written = TensorProto()
-    messages.write_tensor(np.zeros((0, 4), np.float32), written)
-    assert [dimension.size for dimension in written.tensor_shape.dim] == [0, 4]
+    tensor = TensorProto()
+    messages.write_tensor(np.zeros((0, 4), np.float32), tensor)
+    assert [dimension.size for dimension in tensor.tensor_shape.dim] == [0, 4]
 
 
 def test_missing_values_are_the_last_one_again_or_zeros() -> None:

@@ -1,4 +1,4 @@
-"""Flags that are out of range are refused before anything starts."""
+"""Out-of-range flags are refused before anything starts."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def manager(push: Callable[..., Path]) -> Manager:
 
 def test_answers_go_on_while_versions_are_swapped(manager: Manager, push: Callable[..., Path]) -> None:
     manager.start(PATIENCE)
-    wrong: list[object] = []
+    mismatches: list[object] = []
     answered: set[int] = set()
     enough = threading.Event()
 
@@ -38,13 +38,13 @@ def test_answers_go_on_while_versions_are_swapped(manager: Manager, push: Callab
         while not enough.is_set():
             try:
                 with manager.use(ModelRequest("m")) as servable:
-                    answer = servable.run("serving_default", {"x": x})["y"].tolist()
+                    output = servable.run("serving_default", {"x": x})["y"].tolist()
                     # Odd versions add one, even ones two.
-                    if answer != [4.0 if servable.version % 2 == 0 else 3.0]:
-                        wrong.append((servable.version, answer))
+                    if output != [4.0 if servable.version % 2 == 0 else 3.0]:
+                        mismatches.append((servable.version, output))
                     answered.add(servable.version)
             except ServingError as error:
-                wrong.append(error)
+                mismatches.append(error)
 
     threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
@@ -58,7 +58,7 @@ def test_answers_go_on_while_versions_are_swapped(manager: Manager, push: Callab
     for thread in threads:
         thread.join()
     assert manager.stop(PATIENCE)
-    assert wrong == []
+    assert mismatches == []
     assert {2, 3, 4} <= answered
 
 
@@ -81,5 +81,5 @@ def test_light_modules_import_no_tensorflow() -> None:
         "serving.errors, serving.settings, serving.models.manager, serving.models.configuration, serving.models.loader"
     )
     code = f"import sys, {modules}; print('tensorflow' in sys.modules)"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "False\n"

@@ -1,4 +1,4 @@
-"""SavedModels of a few operations, whose outputs say which version answered."""
+"""SavedModels of a few operations, whose outputs show which version answered."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class HalfPlus(tf.Module):
 
 
 class Echo(tf.Module):
-    """Gives back what it gets, in every type that a client may send."""
+    """Returns its inputs, in every type that a client may send."""
 
     TYPES = (tf.string, tf.bool, tf.uint8, tf.int64, tf.half, tf.bfloat16, tf.double)
 
@@ -40,7 +40,7 @@ class Echo(tf.Module):
 
 
 class Slow(tf.Module):
-    """Counts to n, one operation a step."""
+    """Counts to n, with one operation per step."""
 
     @tf.function(input_signature=[tf.TensorSpec([], tf.int64, name="n")])
     def __call__(self, n: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -60,9 +60,9 @@ def write_module(path: Path, module: tf.Module) -> None:
 
 
 def write_tf1(path: Path, vocabulary: Path) -> None:
-    """Writes what TensorFlow 1 exported: a reference variable, a table that an asset fills, signatures of each method.
+    """Writes a model as TensorFlow 1 exported it: a reference variable, a table filled from an asset, every method.
 
-    `word` of an Example looks up its index in WORDS; the score is that index times 10.
+    It looks up the index of an Example's `word` in WORDS; the score is that index times 10.
     """
     vocabulary.write_text("\n".join(WORDS) + "\n")
     v1 = tf.compat.v1

@@ -1,4 +1,4 @@
-"""What the tests of the ingest share: running stock TFX's, and reading Examples back."""
+"""What the tests of the ingest share: running ours and stock TFX's, and reading Examples back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import components  # noqa: F401  # settles the environment before TensorFlow loads
 
-# What libraries say while they load is about their own versions; afterwards a warning is an error again.
+# The warnings of libraries while they load are about their own versions; afterwards warnings are errors again.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from tfx.components.example_gen.csv_example_gen import executor as stock
@@ -22,7 +22,7 @@ Splits = dict[str, Counter[bytes]]
 
 
 def run_executor(settings: dict[str, Any], folder: Path, span: int | None = None) -> tuple[Any, Any]:
-    """Runs our executor, relative paths being relative to `folder`, and returns its artifacts."""
+    """Runs our executor, with relative paths starting from `folder`, and returns its artifacts."""
     outputs = folder / "outputs"
     examples, rejected = standard_artifacts.Examples(), RejectedRows()
     for artifact, name in ((examples, "examples"), (rejected, "rejected")):
@@ -34,7 +34,7 @@ def run_executor(settings: dict[str, Any], folder: Path, span: int | None = None
 
 
 def read_splits(examples: Any) -> Splits:
-    """Returns each split's Examples, in their deterministic form, with how often each occurs."""
+    """Returns each split's Examples in their deterministic form, with the number of times that each occurs."""
     import tensorflow as tf
 
     splits = {}
@@ -54,7 +54,7 @@ def canonical(record: bytes) -> bytes:
 
 def rows(examples: Any) -> list[dict[str, list[Any]]]:
     """Returns all Examples of all splits as plain values, sorted; a feature without a list is absent."""
-    return sorted((row for found in rows_by_split(examples).values() for row in found), key=repr)
+    return sorted((row for rows_of_split in rows_by_split(examples).values() for row in rows_of_split), key=repr)
 
 
 def rows_by_split(examples: Any) -> dict[str, list[dict[str, list[Any]]]]:
@@ -63,20 +63,20 @@ def rows_by_split(examples: Any) -> dict[str, list[dict[str, list[Any]]]]:
 
     splits: dict[str, list[dict[str, list[Any]]]] = {}
     for split, counter in read_splits(examples).items():
-        found = []
+        rows = []
         for record in counter.elements():
             features = tf.train.Example.FromString(record).features.feature
             kinds = {name: feature.WhichOneof("kind") for name, feature in features.items()}
-            found.append({n: list(getattr(features[n], kind).value) for n, kind in sorted(kinds.items()) if kind})
-        splits[split] = sorted(found, key=repr)
+            rows.append({n: list(getattr(features[n], kind).value) for n, kind in sorted(kinds.items()) if kind})
+        splits[split] = sorted(rows, key=repr)
     return splits
 
 
 def image_rows(examples: Any) -> dict[str, dict[str, tuple[int, str, bytes]]]:
     """Returns split -> name -> (label, class, encoded image) of Examples that hold images."""
     return {
-        split: {row["name"][0].decode(): (row["label"][0], row["class"][0].decode(), row["image"][0]) for row in found}
-        for split, found in rows_by_split(examples).items()
+        split: {row["name"][0].decode(): (row["label"][0], row["class"][0].decode(), row["image"][0]) for row in rows}
+        for split, rows in rows_by_split(examples).items()
     }
 
 

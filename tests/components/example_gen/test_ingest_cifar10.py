@@ -48,10 +48,11 @@ def python2(value: Any) -> bytes:
     if isinstance(value, dict):
         return b"}(" + b"".join(python2(key) + python2(item) for key, item in value.items()) + b"u"
     dtype = value.dtype.str
-    made = b"cnumpy\ndtype\n" + python2((dtype[1:], 0, 1)) + b"R"
-    made += python2((3, dtype[0], None, None, None, -1, -1, 0)) + b"b"
+    pickled_dtype = b"cnumpy\ndtype\n" + python2((dtype[1:], 0, 1)) + b"R"
+    pickled_dtype += python2((3, dtype[0], None, None, None, -1, -1, 0)) + b"b"
     array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n" + python2((0,)) + python2("b") + b"tR"
-    return array + b"(" + python2(1) + python2(value.shape) + made + python2(False) + python2(value.tobytes()) + b"tb"
+    state = python2(1) + python2(value.shape) + pickled_dtype + python2(False) + python2(value.tobytes())
+    return array + b"(" + state + b"tb"
 
 
 def batches(records: int = 3) -> Batches:
@@ -66,16 +67,16 @@ def batches(records: int = 3) -> Batches:
     }
 
 
-def members(form: str, made: Batches) -> dict[str, bytes]:
+def members(form: str, contents: Batches) -> dict[str, bytes]:
     if "bin" in form:
         files = {
             f"{name}.bin": b"".join(bytes([label]) + row.tobytes() for label, row in zip(labels, rows, strict=True))
-            for name, (labels, rows) in made.items()
+            for name, (labels, rows) in contents.items()
         }
         return files | {"batches.meta.txt": "\n".join([*CLASSES, "", ""]).encode(), "readme.html": b"<html>"}
     files = {
         name: pickled({b"batch_label": b"x", b"labels": labels, b"data": rows, b"filenames": [b"a.png"] * len(rows)})
-        for name, (labels, rows) in made.items()
+        for name, (labels, rows) in contents.items()
     }
     return files | {"batches.meta": pickled({b"label_names": CLASSES, b"num_vis": 3072}), "readme.html": b"<html>"}
 
@@ -95,8 +96,8 @@ def store(folder: Path, form: str, files: dict[str, bytes]) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_rows(ingest: Ingest, tmp_path: Path, form: str) -> None:
-    made = batches()
-    store(tmp_path, form, members(form, made))
+    contents = batches()
+    store(tmp_path, form, members(form, contents))
     examples, rejected = ingest(form, splits=SPLITS)
     splits = image_rows(examples)
     expected = {f"{batch}:{i + 1}": (batch, i) for batch in BATCHES for i in range(3)}
@@ -104,29 +105,29 @@ def test_every_form_gives_the_same_rows(ingest: Ingest, tmp_path: Path, form: st
     assert splits["eval"].keys() == {"test_batch:1", "test_batch:2", "test_batch:3"}
     for name, (label, class_, image) in (splits["train"] | splits["eval"]).items():
         batch, i = expected[name]
-        assert (label, class_) == (made[batch][0][i], CLASSES[made[batch][0][i]])
-        assert pixels(image) == made[batch][1][i].reshape(3, 32, 32).transpose(1, 2, 0).tolist()
+        assert (label, class_) == (contents[batch][0][i], CLASSES[contents[batch][0][i]])
+        assert pixels(image) == contents[batch][1][i].reshape(3, 32, 32).transpose(1, 2, 0).tolist()
     assert json.loads(examples.get_string_custom_property("class_names")) == CLASSES
     assert rejected.num_rows == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([form, "outputs"])
 
 
 def test_red_green_and_blue_are_in_their_places(ingest: Ingest, tmp_path: Path) -> None:
-    made = batches()
-    made["test_batch"][1][0] = np.repeat([250, 100, 5], 1024)
-    made["test_batch"][1][0][1] = 77  # The red value of row 0, column 1.
-    store(tmp_path, FORMS[1], members(FORMS[1], made))
+    contents = batches()
+    contents["test_batch"][1][0] = np.repeat([250, 100, 5], 1024)
+    contents["test_batch"][1][0][1] = 77  # The red value of row 0, column 1.
+    store(tmp_path, FORMS[1], members(FORMS[1], contents))
     image = pixels(image_rows(ingest(FORMS[1], splits=SPLITS)[0])["eval"]["test_batch:1"][2])
     assert (image[0][0], image[0][1], image[1][0]) == ([250, 100, 5], [77, 100, 5], [250, 100, 5])
 
 
 def test_batches_through_beam(ingest: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store(tmp_path, FORMS[2], members(FORMS[2], batches()))
-    whole, _ = ingest(FORMS[2])
+    one_shard, _ = ingest(FORMS[2])
     monkeypatch.setattr(shards, "SHARD_BYTES", 1)
     cut, _ = ingest(FORMS[2])
     assert len(list(Path(cut.uri, "Split-train").iterdir())) == 6
-    assert read_splits(cut) == read_splits(whole)
+    assert read_splits(cut) == read_splits(one_shard)
 
 
 def test_a_folder_names_the_files_that_count(tmp_path: Path) -> None:
@@ -151,8 +152,8 @@ def encoded_keys(content: dict[str, object]) -> dict[bytes, object]:
 
 
 def batch_of(**content: object) -> bytes:
-    whole: dict[str, object] = {"labels": [0], "data": np.zeros((1, 3072), np.uint8)}
-    return pickled(encoded_keys(whole | content))
+    fields: dict[str, object] = {"labels": [0], "data": np.zeros((1, 3072), np.uint8)}
+    return pickled(encoded_keys(fields | content))
 
 
 WRONG = [
@@ -207,7 +208,7 @@ def test_a_damaged_archive(ingest: Ingest, tmp_path: Path) -> None:
 
 
 class Touch:
-    """What an attacker's pickle does: calls something with arguments of its own."""
+    """An attacker's pickle: calls a function with arguments of its own."""
 
     def __init__(self, file: Path) -> None:
         self._file = str(file)
@@ -234,7 +235,7 @@ def test_a_pickle_names_nothing_but_arrays(name: str) -> None:
 
 
 def python_3(file: bytes, text: str, protocol: int) -> bytes:
-    """A file of CIFAR-10 as Python 3 writes it anew, having read Python 2's text as `text`: "bytes" or "latin1"."""
+    """A CIFAR-10 file as Python 3 writes it after reading Python 2's text as `text`: "bytes" or "latin1"."""
     return pickle.dumps(pickle.loads(file, encoding=text), protocol)  # noqa: S301 (written above)
 
 
@@ -244,18 +245,18 @@ def python_3(file: bytes, text: str, protocol: int) -> bytes:
 def test_batches_written_anew_by_python_3(
     ingest: Ingest, tmp_path: Path, text: str, protocol: int, order: Literal["C", "F"]
 ) -> None:
-    made = batches(2)
+    contents = batches(2)
     files = {
         name: data if name == "readme.html" else python_3(data, text, protocol)
-        for name, data in members(FORMS[3], made).items()
+        for name, data in members(FORMS[3], contents).items()
     }
-    labels, rows = made["test_batch"]
-    # Pixels that were transposed meanwhile lie column by column in memory.
+    labels, rows = contents["test_batch"]
+    # Pixels that were transposed in between are stored column by column.
     content = {"labels": labels, "data": np.asarray(rows, order=order)}
     files["test_batch"] = pickle.dumps(content if text == "latin1" else encoded_keys(content), protocol)
     store(tmp_path, FORMS[3], files)
-    found = image_rows(ingest(FORMS[3], splits=SPLITS)[0])["eval"]
-    for i, (label, class_, image) in enumerate(found[f"test_batch:{i + 1}"] for i in range(2)):
+    rows_read = image_rows(ingest(FORMS[3], splits=SPLITS)[0])["eval"]
+    for i, (label, class_, image) in enumerate(rows_read[f"test_batch:{i + 1}"] for i in range(2)):
         assert (label, class_) == (labels[i], CLASSES[labels[i]])
         assert pixels(image) == rows[i].reshape(3, 32, 32).transpose(1, 2, 0).tolist()
 

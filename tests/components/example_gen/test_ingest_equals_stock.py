@@ -63,12 +63,12 @@ def our_examples(*files: Path) -> Counter[bytes]:
     source = source_of("csv", ",")
     pieces = source.pieces(InputFiles(None, files, "csv"))
     kinds = merge_kinds([source.infer(piece, fail=True) for piece in pieces])
-    found: Counter[bytes] = Counter()
+    counts: Counter[bytes] = Counter()
     for piece in pieces:
         for batch in source.read_batches(piece, kinds):
-            found.update(binary_values(encode_examples(batch.columns, batch.num_rows)) if batch.num_rows else [])
-    assert all(record == canonical(record) for record in found)
-    return found
+            counts.update(binary_values(encode_examples(batch.columns, batch.num_rows)) if batch.num_rows else [])
+    assert all(record == canonical(record) for record in counts)
+    return counts
 
 
 NUMBERS = ["0", "7", "-3", "007", "+5", " 5", "5 ", "1_000", "9223372036854775807", "-9223372036854775808"]
@@ -84,7 +84,7 @@ COLUMN = st.sampled_from([NUMBERS, FLOATS, WORDS, NUMBERS + FLOATS, ["", "1", "2
 
 @st.composite
 def csv_bytes(draw: st.DrawFn) -> bytes:
-    """CSV of nasty cells, nastily written: quoted or not, with blank lines and either line ending."""
+    """CSV with nasty cells, nastily written: quoted or not, with blank lines and either line ending."""
     columns = draw(st.lists(COLUMN, min_size=1, max_size=5))
     out = io.StringIO()
     style = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]))
@@ -135,12 +135,12 @@ def test_odd_quotes_are_read_as_stock_reads_them(body: str, tmp_path: Path) -> N
 
 
 def test_a_type_is_inferred_over_all_files(tmp_path: Path) -> None:
-    one, two = tmp_path / "1.csv", tmp_path / "2.csv"
-    one.write_text("a,b\n1,1\n")
-    two.write_text("a,b\nx,2.5\n")
+    first, second = tmp_path / "1.csv", tmp_path / "2.csv"
+    first.write_text("a,b\n1,1\n")
+    second.write_text("a,b\nx,2.5\n")
     both = tmp_path / "both.csv"
     both.write_text("a,b\n1,1\nx,2.5\n")
-    assert our_examples(one, two) == stock_examples(both)
+    assert our_examples(first, second) == stock_examples(both)
 
 
 def test_buckets_are_the_digest_modulo_their_number() -> None:

@@ -1,4 +1,4 @@
-"""What a user reads when the data or the settings are wrong, and where malformed rows go."""
+"""The messages for wrong data and settings, and where malformed rows go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a path means."""
+"""Which files a path matches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def touch(folder: Path, *names: str) -> None:
         (folder / name).write_text("a\n1\n")
 
 
-def found(folder: Path, **settings: object) -> tuple[int | None, list[str]]:
+def resolved(folder: Path, **settings: object) -> tuple[int | None, list[str]]:
     inputs = resolve(DataSettings.model_validate(settings), folder)
     return inputs.span, [str(file.relative_to(folder)) for file in inputs.files]
 
@@ -48,19 +48,19 @@ def test_paths_globs_spans_and_dates(
 ) -> None:
     touch(tmp_path, "d/span-1/a.csv", "d/span-1/b.csv", "d/span-2/a.csv", "d/span-10/a.csv", "d/span-1/.hidden")
     touch(tmp_path, "t/1970-01-01.csv", "t/2024-02-29.csv", "t/2024-13-01.csv")
-    assert found(tmp_path, path=path, span=span) == expected
+    assert resolved(tmp_path, path=path, span=span) == expected
 
 
 def test_a_missing_span_names_those_there_are(tmp_path: Path) -> None:
     touch(tmp_path, "1.csv", "3.csv")
     with pytest.raises(DataError, match=r"data.span is 2, but .*/{SPAN}.csv has only the spans 1, 3\."):
-        found(tmp_path, path="{SPAN}.csv", span=2)
+        resolved(tmp_path, path="{SPAN}.csv", span=2)
 
 
 def test_a_missing_file_names_the_nearest_path(tmp_path: Path) -> None:
     touch(tmp_path, "data/trips.csv")
     with pytest.raises(DataError) as caught:
-        found(tmp_path, path="data/tripz/x.csv")
+        resolved(tmp_path, path="data/tripz/x.csv")
     assert str(caught.value) == (
         f"data.path matches no file: {tmp_path}/data/tripz/x.csv\n"
         f"The nearest path that exists is {tmp_path}/data, which holds trips.csv.\n"
@@ -90,8 +90,8 @@ path = "package:tfx/examples/chicago_taxi_pipeline/data/simple/data.csv"
 name = resolve(DataSettings(path=path), ".").files[0].name
 print(name, sorted({"tfx", "tensorflow", "apache_beam"} & set(sys.modules)))
 """
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout == "data.csv []\n"
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert result.stdout == "data.csv []\n"
 
 
 def test_a_package_that_is_not_installed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Byte ranges, gzip, Parquet, JSON lines and Beam: the same rows, however they are stored and cut."""
+"""Byte ranges, gzip, Parquet, JSON lines and Beam give the same rows, however these are stored and cut."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def test_byte_ranges_through_beam_give_the_rows_of_one_range(
     ingest: Ingest, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     (tmp_path / "data.csv").write_text(TEXT, newline="")
-    whole, _ = ingest("data.csv")
+    one_shard, _ = ingest("data.csv")
     request.getfixturevalue("_small_shards")
     cut, _ = ingest("data.csv")
-    assert read_splits(cut) == read_splits(whole)
+    assert read_splits(cut) == read_splits(one_shard)
     assert cut.get_int_custom_property("num_rows") == 500
     names = sorted(path.name for path in Path(cut.uri, "Split-train").iterdir())
     assert names == [f"data_tfrecord-{i:05d}-of-{len(names):05d}.gz" for i in range(len(names))]
@@ -56,13 +56,13 @@ def test_blocks_end_where_records_end(tmp_path: Path, block_bytes: int, monkeypa
     monkeypatch.setattr(blocks, "BLOCK_BYTES", block_bytes)
     file = tmp_path / "data.csv"
     file.write_text(TEXT, newline="")
-    whole = blocks.Piece(str(file), 0, None, file.stat().st_size, 1)
-    pieces = blocks.cut_file(whole, quoting=True)
-    found = [block for piece in pieces for block in blocks.read_blocks(piece, quoting=True)]
-    assert b"".join(block.data for block in found) == TEXT.encode()
-    assert all(block.data.count(b'"') % 2 == 0 and block.data.endswith(b"\r\n") for block in found)
-    starts = [1 + TEXT[: sum(len(b.data) for b in found[:i])].count("\n") for i in range(len(found))]
-    assert [block.first_line for block in found] == starts
+    whole_file = blocks.Piece(str(file), 0, None, file.stat().st_size, 1)
+    pieces = blocks.cut_file(whole_file, quoting=True)
+    blocks_read = [block for piece in pieces for block in blocks.read_blocks(piece, quoting=True)]
+    assert b"".join(block.data for block in blocks_read) == TEXT.encode()
+    assert all(block.data.count(b'"') % 2 == 0 and block.data.endswith(b"\r\n") for block in blocks_read)
+    starts = [1 + TEXT[: sum(len(b.data) for b in blocks_read[:i])].count("\n") for i in range(len(blocks_read))]
+    assert [block.first_line for block in blocks_read] == starts
 
 
 def test_gzip_and_a_byte_order_mark_change_nothing(ingest: Ingest, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_json_lines_types(ingest: Ingest, tmp_path: Path) -> None:
 def test_split_by_keeps_equal_values_together(ingest: Ingest, tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("who,n\n" + "".join(f"p{i % 20},{i}\n" for i in range(200)))
     examples, _ = ingest("data.csv", split_by="who", splits={"a": 1, "b": 1})
-    splits = {s: {r.split(b"who\x12")[1] for r in found} for s, found in read_splits(examples).items()}
+    splits = {s: {r.split(b"who\x12")[1] for r in records} for s, records in read_splits(examples).items()}
     assert len(splits["a"]) + len(splits["b"]) == 20
     assert splits["a"].isdisjoint(splits["b"])
     # The key is the serialized Feature, as in TFX: BytesList { value: "p0" } inside Feature.

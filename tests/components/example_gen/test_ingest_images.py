@@ -1,4 +1,4 @@
-"""Folders of images, one a class, and scikit-learn's digits."""
+"""Folders of images, one per class, and scikit-learn's digits."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ def test_a_folder_of_classes(ingest: Ingest, tmp_path: Path) -> None:
     put(tmp_path / "photos", files)
     put(tmp_path / "photos", {".DS_Store": b"x", "_notes/a.png": b"x", "cats/.hidden.png": b"x"})
     examples, rejected = ingest("photos", splits={"train": 1})
-    found = image_rows(examples)["train"]
-    assert {name: image for name, (_, _, image) in found.items()} == files
-    assert {name: row[:2] for name, row in found.items()} == {
+    images = image_rows(examples)["train"]
+    assert {name: image for name, (_, _, image) in images.items()} == files
+    assert {name: row[:2] for name, row in images.items()} == {
         "bats/a.bmp": (0, "bats"),
         "cats/a.gif": (1, "cats"),
         "dogs/b.png": (2, "dogs"),
         "dogs/é.JPEG": (2, "dogs"),
     }
-    assert pixels(found["dogs/b.png"][2]) == [[[1, 0, 255]] * 2] * 2
-    assert pixels(found["bats/a.bmp"][2]) == [[[4, 0, 255]] * 2] * 2
+    assert pixels(images["dogs/b.png"][2]) == [[[1, 0, 255]] * 2] * 2
+    assert pixels(images["bats/a.bmp"][2]) == [[[4, 0, 255]] * 2] * 2
     assert json.loads(examples.get_string_custom_property("class_names")) == ["bats", "cats", "dogs"]
     assert (examples.get_int_custom_property("num_rows"), rejected.num_rows) == (4, 0)
 
@@ -71,13 +71,13 @@ def test_class_ids_are_those_of_the_whole_input_in_every_shard(
     ingest: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(tmp_path / "photos", {f"{kind}/{i}.png": encoded(i) for kind in ("ant", "bee", "cow") for i in range(4)})
-    whole, _ = ingest("photos")
+    one_shard, _ = ingest("photos")
     for module in (images_source, shards):
         monkeypatch.setattr(module, "SHARD_BYTES", 2 * len(encoded(0)))
     cut, _ = ingest("photos")
     assert len(list(Path(cut.uri, "Split-train").iterdir())) == 6
-    assert read_splits(cut) == read_splits(whole)
-    labels = {row[:2] for found in image_rows(cut).values() for row in found.values()}
+    assert read_splits(cut) == read_splits(one_shard)
+    labels = {row[:2] for images in image_rows(cut).values() for row in images.values()}
     assert labels == {(0, "ant"), (1, "bee"), (2, "cow")}
     assert json.loads(cut.get_string_custom_property("class_names")) == ["ant", "bee", "cow"]
 
@@ -176,7 +176,7 @@ def test_splits_above_the_classes_by_patterns(ingest: Ingest, tmp_path: Path) ->
     names = ["train/cats/1.png", "train/dogs/1.png", "train/dogs/2.png", "test/bats/9.png", "test/cats/1.png"]
     put(tmp_path / "photos", {name: encoded(i) for i, name in enumerate(names)})
     examples, _ = ingest("photos", splits={"train": "train/*/*", "eval": "test/*/*"})
-    labels = {split: {name: row[:2] for name, row in found.items()} for split, found in image_rows(examples).items()}
+    labels = {split: {name: row[:2] for name, row in images.items()} for split, images in image_rows(examples).items()}
     assert labels == {
         "train": {"train/cats/1.png": (1, "cats"), "train/dogs/1.png": (2, "dogs"), "train/dogs/2.png": (2, "dogs")},
         "eval": {"test/bats/9.png": (0, "bats"), "test/cats/1.png": (1, "cats")},
@@ -203,9 +203,9 @@ for path in ("photos", "package:sklearn/datasets/data/digits.csv.gz"):
     print(inputs.format, columns_of(inputs))
 print(sorted({"PIL", "tfx", "tensorflow", "apache_beam", "sklearn"} & set(sys.modules)))
 """
-    done = subprocess.run([sys.executable, "-c", code, tmp_path], check=True, capture_output=True, text=True)
+    result = subprocess.run([sys.executable, "-c", code, tmp_path], check=True, capture_output=True, text=True)
     names = "['image', 'label', 'class', 'name']"
-    assert done.stdout == f"images {names}\ndigits {names}\n[]\n"
+    assert result.stdout == f"images {names}\ndigits {names}\n[]\n"
 
 
 def test_cifar_100_is_refused(tmp_path: Path) -> None:
@@ -222,13 +222,13 @@ def test_the_digits_are_those_of_scikit_learn(ingest: Ingest) -> None:
     digits = load_digits()
     examples, rejected = ingest(DIGITS)
     splits = image_rows(examples)
-    found = splits["train"] | splits["eval"]
-    assert (len(found), len(splits["train"]) + len(splits["eval"]), rejected.num_rows) == (1_797, 1_797, 0)
-    assert found["digits.csv.gz:1"][:2] == (0, "0")
-    assert [found[f"digits.csv.gz:{i}"][0] for i in range(1, 1_798)] == digits.target.tolist()
+    images = splits["train"] | splits["eval"]
+    assert (len(images), len(splits["train"]) + len(splits["eval"]), rejected.num_rows) == (1_797, 1_797, 0)
+    assert images["digits.csv.gz:1"][:2] == (0, "0")
+    assert [images[f"digits.csv.gz:{i}"][0] for i in range(1, 1_798)] == digits.target.tolist()
     for row in (1, 900, 1_797):
         expected = np.floor(digits.images[row - 1] * 255 / 16 + 0.5)
-        assert np.array_equal(np.array(pixels(found[f"digits.csv.gz:{row}"][2])), expected[:, :, None])
+        assert np.array_equal(np.array(pixels(images[f"digits.csv.gz:{row}"][2])), expected[:, :, None])
     assert expected.max() == 255
     assert json.loads(examples.get_string_custom_property("class_names")) == [str(digit) for digit in range(10)]
 

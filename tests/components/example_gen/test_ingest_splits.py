@@ -1,4 +1,4 @@
-"""Splits by pattern, for tables; images have theirs in test_ingest_images and test_ingest_cifar10."""
+"""Splits by pattern, for tables; for images see test_ingest_images and test_ingest_cifar10."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write(file: Path, numbers: range) -> None:
 
 
 def numbers(examples: Any) -> dict[str, list[int]]:
-    return {split: sorted(row["n"][0] for row in found) for split, found in rows_by_split(examples).items()}
+    return {split: sorted(row["n"][0] for row in rows) for split, rows in rows_by_split(examples).items()}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

@@ -1,4 +1,4 @@
-"""A small SavedModel, as far as files go, and a serving folder whose clock stands still."""
+"""The files of a small SavedModel, and a serving folder whose clock stands still."""
 
 from __future__ import annotations
 

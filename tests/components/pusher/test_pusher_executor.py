@@ -1,4 +1,4 @@
-"""What is pushed, what is not, and what the metadata store is told."""
+"""What is pushed, what is not, and what the metadata store records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REAL_DIGEST = "the model's"
 
 
 class Push:
-    """The executor, run on a model of one file.
+    """Runs the executor on a model of one file.
 
     Args:
         artifact: Makes artifacts.
@@ -36,10 +36,10 @@ class Push:
         graph: str = "graph",
         blessed: int = 1,
         infra_blessed: int = 1,
-        tried: str = REAL_DIGEST,
+        tried_digest: str = REAL_DIGEST,
         tflite_blessed: int | None = None,
     ) -> Any:
-        """The PushedModel; with `tflite_blessed` None there is no TF Lite node."""
+        """Returns the PushedModel; if `tflite_blessed` is None, there is no TF Lite node."""
         model = self._artifact(standard_artifacts.Model)
         model.id = 7
         serving = Path(model.uri, "Format-Serving")
@@ -49,7 +49,7 @@ class Push:
         blessing.set_int_custom_property("blessed", blessed)
         infra_blessing = self._artifact(standard_artifacts.InfraBlessing)
         infra_blessing.set_int_custom_property("blessed", infra_blessed)
-        digest = manifest.digest_of_files(manifest.files_of(serving)) if tried == REAL_DIGEST else tried
+        digest = manifest.digest_of_files(manifest.files_of(serving)) if tried_digest == REAL_DIGEST else tried_digest
         infra_blessing.set_string_custom_property("model_digest", digest)
         inputs = {"model": [model], "model_blessing": [blessing], "infra_blessing": [infra_blessing]}
         if tflite_blessed is not None:
@@ -67,8 +67,8 @@ def run(artifact: Callable[..., Any], base: Path) -> Push:
 
 
 def properties(pushed: Any) -> dict[str, Any]:
-    held = pushed.mlmd_artifact.custom_properties
-    return {name: getattr(value, value.WhichOneof("value")) for name, value in held.items()}
+    custom = pushed.mlmd_artifact.custom_properties
+    return {name: getattr(value, value.WhichOneof("value")) for name, value in custom.items()}
 
 
 def test_a_blessed_model_is_pushed_and_noted(run: Push, base: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_model_that_is_not_blessed_is_not_pushed(
 
 def test_a_model_that_changed_after_it_was_tried_is_refused(run: Push, base: Path) -> None:
     with pytest.raises(PushError, match="expected 0123: it changed after the InfraValidator had tried it"):
-        run(tried="0123")
+        run(tried_digest="0123")
     assert not base.exists()
 
 

@@ -18,13 +18,13 @@ Push = Callable[..., int]
 
 
 def test_the_first_push_makes_the_folder_and_copies_everything(model: Path, base: Path) -> None:
-    target, written = versions.push_version(model, base, 5, ORIGIN)
-    assert (target, written.version) == (base / str(NOW), NOW)
+    target, new_manifest = versions.push_version(model, base, 5, ORIGIN)
+    assert (target, new_manifest.version) == (base / str(NOW), NOW)
     assert (target / "saved_model.pb").read_text() == "graph"
     assert (target / "variables" / "data").read_text() == "numbers"
     assert os.listdir(base) == [str(NOW)]
     assert model.exists()
-    assert versions.find_versions(base)[0].manifest == written
+    assert versions.find_versions(base)[0].manifest == new_manifest
 
 
 def test_versions_increase_even_when_the_clock_does_not(push: Push, base: Path) -> None:
@@ -73,12 +73,12 @@ def test_the_leftovers_of_a_killed_push_are_removed_and_other_things_stay(push: 
 
 
 def test_a_server_never_sees_half_a_model(model: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[list[int], list[str]]] = []
+    listings: list[tuple[list[int], list[str]]] = []
     forced: list[str] = []
     rename, force = os.replace, versions.fsync_path
 
     def watched(source: Path, target: Path) -> None:
-        seen.append((numbers(base), sorted(os.listdir(source))))
+        listings.append((numbers(base), sorted(os.listdir(source))))
         assert {"saved_model.pb", "data", "manifest.json", source.name} <= set(forced)
         rename(source, target)
 
@@ -89,7 +89,7 @@ def test_a_server_never_sees_half_a_model(model: Path, base: Path, monkeypatch: 
     monkeypatch.setattr(versions.os, "replace", watched)
     monkeypatch.setattr(versions, "fsync_path", forcing)
     versions.push_version(model, base, 5, ORIGIN)
-    assert seen == [([], ["assets.extra", "saved_model.pb", "variables"])]
+    assert listings == [([], ["assets.extra", "saved_model.pb", "variables"])]
     assert forced[-1] == base.name
 
 
@@ -112,19 +112,19 @@ def test_the_tf_lite_model_is_a_part_of_the_version_before_it_appears(
     model: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "small.tflite").write_bytes(b"TFL3")
-    seen: list[list[str]] = []
+    listings: list[list[str]] = []
     rename = os.replace
 
     def watched(source: Path, target: Path) -> None:
-        seen.append(sorted(os.listdir(source)))
+        listings.append(sorted(os.listdir(source)))
         rename(source, target)
 
     monkeypatch.setattr(versions.os, "replace", watched)
-    target, written = versions.push_version(model, base, 5, ORIGIN, tmp_path / "small.tflite")
-    assert seen == [["assets.extra", "model.tflite", "saved_model.pb", "variables"]]
+    target, new_manifest = versions.push_version(model, base, 5, ORIGIN, tmp_path / "small.tflite")
+    assert listings == [["assets.extra", "model.tflite", "saved_model.pb", "variables"]]
     assert (target / "model.tflite").read_bytes() == b"TFL3"
-    assert "model.tflite" in written.files
-    assert written.model_digest == manifest.digest_of_files(manifest.files_of(model)) != written.digest
+    assert "model.tflite" in new_manifest.files
+    assert new_manifest.model_digest == manifest.digest_of_files(manifest.files_of(model)) != new_manifest.digest
 
 
 REFUSALS = [
@@ -185,9 +185,9 @@ def restored(base: Path, number: int) -> manifest.Manifest:
 def test_an_older_version_is_pushed_again_under_a_new_number(push: Push, base: Path) -> None:
     push("old")
     push("new")
-    made = restored(base, NOW)
-    assert made.version == NOW + 2
-    assert made.rollback == manifest.Rollback(rolled_back_from=NOW + 1, restored_version=NOW)
+    new_manifest = restored(base, NOW)
+    assert new_manifest.version == NOW + 2
+    assert new_manifest.rollback == manifest.Rollback(rolled_back_from=NOW + 1, restored_version=NOW)
     assert (base / str(NOW + 2) / "saved_model.pb").read_text() == "old"
     old, new, again = versions.find_versions(base)
     assert old.content == again.content != new.content
@@ -229,8 +229,8 @@ def test_a_version_without_a_manifest_is_not_restored(push: Push, base: Path) ->
 def test_what_was_rolled_back_from_is_withdrawn_until_it_is_restored(push: Push, base: Path) -> None:
     def withdrawn() -> list[int]:
         existing = versions.find_versions(base)
-        gone = versions.withdrawn_models(existing)
-        return [v.number - NOW for v in existing if v.manifest and v.manifest.model_digest in gone]
+        digests = versions.withdrawn_models(existing)
+        return [v.number - NOW for v in existing if v.manifest and v.manifest.model_digest in digests]
 
     push("a")
     push("b")

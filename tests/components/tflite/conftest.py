@@ -1,4 +1,4 @@
-"""A trained model of the digits and one of a table, as the TF Lite node finds them."""
+"""A trained model of the digits and one of a table, as inputs of the TF Lite node."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 @pytest.fixture(scope="session")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Case:
-    """A table: big where fare > 1, but for one row in ten."""
+    """A table: big where fare > 1, except in one row out of ten."""
     fare = np.linspace(0.0, 2.0, 200, dtype=np.float32)
     big = (fare > 1.0).astype(np.int64)
     big[::10] = 1 - big[::10]
@@ -48,10 +48,10 @@ def execute(tmp_path: Path) -> Execute:
     """Runs the executor: `execute(case, quantization="int8")`; returns the TFLiteModel artifact."""
 
     def run(case: Case, **settings: Any) -> Any:
-        made = new_artifact(tmp_path / "artifacts", TFLiteModel)
+        model = new_artifact(tmp_path / "artifacts", TFLiteModel)
         text = TFLiteSettings.model_validate(settings).model_dump_json()
         properties = {"name": "small", "label": case.label, "settings": text}
-        TFLite.EXECUTOR_SPEC.executor_class().Do(case.inputs, {"tflite_model": [made]}, properties)
-        return made
+        TFLite.EXECUTOR_SPEC.executor_class().Do(case.inputs, {"tflite_model": [model]}, properties)
+        return model
 
     return run

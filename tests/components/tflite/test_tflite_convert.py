@@ -1,4 +1,4 @@
-"""Conversion: what cannot be converted, and how that is told."""
+"""Conversion: what cannot be converted, and the error messages."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_an_error_without_ops_is_told_by_its_first_line(tmp_path: Path, monkeypa
         raise RuntimeError("\n  Could not quantize.<unknown>:0: error: No such scale.\nloc(unknown)")
 
     model = saved(tmp_path, tf.nn.softmax)
-    # The class that `from_saved_model` makes an object of.
-    made = type(tf.lite.TFLiteConverter.from_saved_model(str(model), ["predict_transformed"]))
-    monkeypatch.setattr(made, "convert", fail)
+    # The class of the object that `from_saved_model` returns.
+    converter_class = type(tf.lite.TFLiteConverter.from_saved_model(str(model), ["predict_transformed"]))
+    monkeypatch.setattr(converter_class, "convert", fail)
     with pytest.raises(ExportError) as caught:
         convert.convert(model, "dynamic", representative)
     assert str(caught.value) == (
@@ -71,15 +71,15 @@ def test_int8_refuses_what_the_fallback_leaves_in_float(tmp_path: Path) -> None:
         convert.convert(model, "int8", representative)
     content = convert.convert(model, "int8_with_float_fallback", representative)
     assert convert.float_ops(content) == ["SIN"]
-    found = Interpreter(content, 1)({"x": ROWS})["scores"]
-    np.testing.assert_allclose(found, np.sin(ROWS[:, :3]), atol=0.02)
+    scores = Interpreter(content, 1)({"x": ROWS})["scores"]
+    np.testing.assert_allclose(scores, np.sin(ROWS[:, :3]), atol=0.02)
 
 
 def test_without_quantization_the_outputs_are_equal(tmp_path: Path) -> None:
     model = saved(tmp_path, tf.nn.softmax)
     content = convert.convert(model, "none", representative)
-    found, wanted = Interpreter(content, 1)({"x": ROWS}), SavedModel(model)({"x": ROWS})
-    np.testing.assert_allclose(found["scores"], wanted["scores"], rtol=1e-6)
+    actual, expected = Interpreter(content, 1)({"x": ROWS}), SavedModel(model)({"x": ROWS})
+    np.testing.assert_allclose(actual["scores"], expected["scores"], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("batch", "rows"), [(None, None), (1, 1)])
@@ -100,13 +100,13 @@ def test_features_go_by_the_names_that_the_card_has(tmp_path: Path) -> None:
     model = saved(tmp_path, tf.nn.softmax)
     assert SavedModel(model).features == {"x": "x"}
     (model / "assets.extra").mkdir()
-    given = Tensor(dtype="float32", shape=[None, 4], feature="ticket-price")
+    tensor = Tensor(dtype="float32", shape=[None, 4], feature="ticket-price")
     card = Card(
         name="model",
         label="label",
         created=datetime.now(timezone.utc),
         num_parameters=1,
-        signatures={"predict_transformed": Signature(inputs={"x": given}, outputs={})},
+        signatures={"predict_transformed": Signature(inputs={"x": tensor}, outputs={})},
     )
     (model / CARD_FILE).write_text(card.model_dump_json())
     assert SavedModel(model).features == {"x": "ticket-price"}
@@ -134,14 +134,14 @@ def test_a_model_of_mixed_precision_is_converted_in_float32(
     assert (widened.inputs.keys(), widened.outputs.keys()) == (mixed.inputs.keys(), mixed.outputs.keys())
 
     rows = {"b": ROWS, "a": np.full((20, 1), 2.0, np.float32)}
-    wanted = 2 * np.maximum(ROWS @ dense.numpy() + 0.5, 0)
-    # Where terms nearly cancel, what is left has the rounding of the terms, which differs from processor to processor.
-    np.testing.assert_allclose(widened(rows)["scores"], wanted, rtol=1e-6, atol=4 * np.finfo(np.float32).eps)
+    expected = 2 * np.maximum(ROWS @ dense.numpy() + 0.5, 0)
+    # Where terms nearly cancel, the result has the rounding errors of the terms, which differ between processors.
+    np.testing.assert_allclose(widened(rows)["scores"], expected, rtol=1e-6, atol=4 * np.finfo(np.float32).eps)
     singles = [{name: values[i : i + 1] for name, values in rows.items()} for i in range(20)]
     content = convert.convert(tmp_path / "widened", quantization, lambda: iter(singles))
-    found = Interpreter(content, 1)(rows)
-    np.testing.assert_allclose(found["scores"], wanted, atol=0.05)
-    assert found["class_ids"].dtype == np.int64
+    actual = Interpreter(content, 1)(rows)
+    np.testing.assert_allclose(actual["scores"], expected, atol=0.05)
+    assert actual["class_ids"].dtype == np.int64
 
 
 def test_a_model_without_the_signature_names_those_that_it_has(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The TF Lite node: what it makes of a model with each quantization, and how it judges it."""
+"""The TF Lite node: the model that it makes with each quantization, and how it judges it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ QUANTIZED = [
 ]
 
 
-def report_of(made: Any) -> dict[str, Any]:
-    return dict(json.loads(Path(made.uri, "report.json").read_text()))
+def report_of(model: Any) -> dict[str, Any]:
+    return dict(json.loads(Path(model.uri, "report.json").read_text()))
 
 
 def weights(model: Path) -> set[int]:
-    """The types of the large matrices and kernels in a model; small ones are not worth their scales."""
+    """The types of the large matrices and kernels in a model; small ones are not quantized."""
     parsed = flatbuffer_utils.read_model(str(model))
     tensors = [tensor for graph in parsed.subgraphs for tensor in graph.tensors]
     large = [tensor for tensor in tensors if len(tensor.shape) > 1 and np.prod(tensor.shape) > 1_024]
@@ -45,17 +45,17 @@ def weights(model: Path) -> set[int]:
 def test_each_quantization_of_the_digits(
     digits: Case, execute: Execute, quantization: str, weight_type: int, times_smaller: float
 ) -> None:
-    made = execute(digits, quantization=quantization)
-    model, report = Path(made.uri, "model.tflite"), report_of(made)
+    tflite_model = execute(digits, quantization=quantization)
+    model, report = Path(tflite_model.uri, "model.tflite"), report_of(tflite_model)
     assert weights(model) == {weight_type}
     assert report["variables_bytes"] == 4 * PARAMETERS > 4 * 300_000
-    assert made.size_bytes == report["size_bytes"] == model.stat().st_size
-    assert times_smaller < report["variables_bytes"] / made.size_bytes < times_smaller + 0.5
-    assert (made.quantization, made.blessed, report["refused"]) == (quantization, 1, None)
-    assert made.latency_ms == report["latency_ms"] > 0
+    assert tflite_model.size_bytes == report["size_bytes"] == model.stat().st_size
+    assert times_smaller < report["variables_bytes"] / tflite_model.size_bytes < times_smaller + 0.5
+    assert (tflite_model.quantization, tflite_model.blessed, report["refused"]) == (quantization, 1, None)
+    assert tflite_model.latency_ms == report["latency_ms"] > 0
     assert report["rows"] == 397
-    assert made.saved_model_accuracy > 0.9
-    assert abs(made.accuracy - made.saved_model_accuracy) <= 0.005
+    assert tflite_model.saved_model_accuracy > 0.9
+    assert abs(tflite_model.accuracy - tflite_model.saved_model_accuracy) <= 0.005
     differences = report["differences"]
     assert set(differences) == {"probabilities", "class_ids"}
     assert 0 < differences["probabilities"]["mean"] < 0.01 > differences["class_ids"]["mean"]
@@ -63,8 +63,8 @@ def test_each_quantization_of_the_digits(
 
 @pytest.mark.parametrize("quantization", [row[0] for row in QUANTIZED])
 def test_inputs_and_outputs_are_the_saved_models(digits: Case, execute: Execute, quantization: str) -> None:
-    made = execute(digits, quantization=quantization)
-    runner = tf.lite.Interpreter(f"{made.uri}/model.tflite").get_signature_runner("predict_transformed")
+    model = execute(digits, quantization=quantization)
+    runner = tf.lite.Interpreter(f"{model.uri}/model.tflite").get_signature_runner("predict_transformed")
     [(name, image)] = runner.get_input_details().items()
     assert (name, image["dtype"], image["shape_signature"].tolist()) == ("image", np.uint8, [-1, 8, 8, 1])
     outputs = {name: details["dtype"] for name, details in runner.get_output_details().items()}
@@ -72,19 +72,19 @@ def test_inputs_and_outputs_are_the_saved_models(digits: Case, execute: Execute,
 
 
 def test_the_recorded_accuracies_are_those_of_the_models(digits: Case, execute: Execute) -> None:
-    made = execute(digits, quantization="int8")
+    model = execute(digits, quantization="int8")
     images, labels = (column[TRAIN_ROWS:] for column in tflite_models.digits())
-    runner = tf.lite.Interpreter(f"{made.uri}/model.tflite").get_signature_runner("predict_transformed")
-    assert made.accuracy == pytest.approx(np.mean(runner(image=images)["class_ids"] == labels))
+    runner = tf.lite.Interpreter(f"{model.uri}/model.tflite").get_signature_runner("predict_transformed")
+    assert model.accuracy == pytest.approx(np.mean(runner(image=images)["class_ids"] == labels))
     saved = tf.saved_model.load(str(digits.saved_model)).signatures["predict_transformed"]
-    assert made.saved_model_accuracy == pytest.approx(np.mean(saved(image=images)["class_ids"] == labels))
+    assert model.saved_model_accuracy == pytest.approx(np.mean(saved(image=images)["class_ids"] == labels))
 
 
 def test_a_table_is_judged_by_its_one_probability(table: Case, execute: Execute) -> None:
-    made = execute(table, quantization="int8_with_float_fallback")
-    assert (made.accuracy, made.saved_model_accuracy, made.blessed) == (0.9, 0.9, 1)
-    assert report_of(made)["judged_by"] == "probability"
-    assert report_of(made)["float_ops"] == ["PACK"]
+    model = execute(table, quantization="int8_with_float_fallback")
+    assert (model.accuracy, model.saved_model_accuracy, model.blessed) == (0.9, 0.9, 1)
+    assert report_of(model)["judged_by"] == "probability"
+    assert report_of(model)["float_ops"] == ["PACK"]
 
 
 def test_int8_without_fallback_names_the_ops_that_stay_in_float(table: Case, execute: Execute) -> None:
@@ -107,17 +107,17 @@ def test_a_model_of_mixed_precision_is_judged_as_it_is_served(execute: Execute, 
 
         tflite_models.save(folder, predict, {"fare": tf.TensorSpec([None], tf.float32)}, [weight])
 
-    # 1.001 is 1 in bfloat16, and so not above the threshold of the SavedModel.
+    # 1.001 is 1 in bfloat16, and therefore not above the SavedModel's threshold.
     columns = {"fare": np.array([0, 0.5, 1.001, 2], np.float32), "big": np.array([0, 0, 1, 1])}
     spec = {name: tflite_models.TABLE_SPEC[name] for name in columns}
     case = tflite_models.new_case(tmp_path / "case", save_model, spec, "big", train=columns, eval=columns)
-    made = execute(case, quantization="dynamic")
-    assert (made.saved_model_accuracy, made.accuracy, made.blessed) == (0.75, 1.0, 1)
+    model = execute(case, quantization="dynamic")
+    assert (model.saved_model_accuracy, model.accuracy, model.blessed) == (0.75, 1.0, 1)
 
 
 @pytest.fixture
 def overflowing(tmp_path: Path) -> Case:
-    """A model whose weight is beyond float16; three of four rows are of the class that it then never predicts."""
+    """A model whose weight is out of float16's range; it then never predicts the class of three of the four rows."""
 
     def save_model(folder: Path) -> None:
         weight = tf.Variable(np.full((1, 1), 1e6, np.float32))
@@ -133,16 +133,16 @@ def overflowing(tmp_path: Path) -> Case:
 
 
 def test_a_model_that_lost_too_much_is_refused(overflowing: Case, execute: Execute) -> None:
-    made = execute(overflowing, quantization="float16", max_accuracy_loss=0.5)
-    report = report_of(made)
-    assert (made.blessed, report["blessed"], report["rows"]) == (0, False, 4)
-    assert made.saved_model_accuracy == 1.0
-    lost = 1.0 - made.accuracy
+    model = execute(overflowing, quantization="float16", max_accuracy_loss=0.5)
+    report = report_of(model)
+    assert (model.blessed, report["blessed"], report["rows"]) == (0, False, 4)
+    assert model.saved_model_accuracy == 1.0
+    lost = 1.0 - model.accuracy
     assert lost > 0.5
-    assert report["refused"] == (f"its accuracy, {made.accuracy:.4f}, is more than 0.5 below the SavedModel's, 1.0000")
-    assert made.get_string_custom_property("refused") == report["refused"]
+    assert report["refused"] == (f"its accuracy, {model.accuracy:.4f}, is more than 0.5 below the SavedModel's, 1.0000")
+    assert model.get_string_custom_property("refused") == report["refused"]
     assert report["max_accuracy_loss"] == 0.5
-    assert Path(made.uri, "model.tflite").exists()
+    assert Path(model.uri, "model.tflite").exists()
     assert execute(overflowing, quantization="float16", max_accuracy_loss=lost).blessed == 1
 
 
@@ -150,15 +150,15 @@ def test_a_model_that_the_evaluator_refused_is_not_converted(digits: Case, execu
     blessing = new_artifact(tmp_path, standard_artifacts.ModelBlessing)
     blessing.set_int_custom_property("blessed", 0)
     refused = Case(digits.saved_model, {**digits.inputs, "model_blessing": [blessing]}, digits.label)
-    made = execute(refused, quantization="int8")
-    assert [path.name for path in Path(made.uri).iterdir()] == ["report.json"]
-    assert report_of(made) == {
+    model = execute(refused, quantization="int8")
+    assert [path.name for path in Path(model.uri).iterdir()] == ["report.json"]
+    assert report_of(model) == {
         "quantization": "int8",
         "blessed": False,
         "refused": "the Evaluator did not bless the model",
     }
-    assert (made.blessed, made.quantization) == (0, "int8")
-    assert made.get_string_custom_property("refused") == "the Evaluator did not bless the model"
+    assert (model.blessed, model.quantization) == (0, "int8")
+    assert model.get_string_custom_property("refused") == "the Evaluator did not bless the model"
 
 
 def test_a_label_that_is_no_class_is_refused_before_the_conversion(table: Case, execute: Execute) -> None:

@@ -72,10 +72,10 @@ def model(threshold: float, shift: float = 0.0) -> judge.Callable[[Arrays], Arra
 
 @pytest.mark.parametrize("batch_rows", [None, 1])
 def test_both_models_are_judged_on_the_same_rows(rows: Rows, batch_rows: int | None) -> None:
-    found = judge.judge(rows, "probability", model(1.5), model(2.5, 0.125), batch_rows)
-    assert (found.rows, found.saved_model_accuracy, found.accuracy) == (4, 1.0, 0.75)
+    judgement = judge.judge(rows, "probability", model(1.5), model(2.5, 0.125), batch_rows)
+    assert (judgement.rows, judgement.saved_model_accuracy, judgement.accuracy) == (4, 1.0, 0.75)
     # Fare 2 changes its class: 0.75 becomes 0.375; all others move by 0.125.
-    assert found.differences == {
+    assert judgement.differences == {
         "probability": OutputDifference(0.375, 0.1875),
         "class_ids": OutputDifference(1.0, 0.25),
     }
@@ -85,6 +85,6 @@ def test_a_nan_is_not_lost(rows: Rows) -> None:
     def broken(inputs: Arrays) -> Arrays:
         return {"probability": np.where(inputs["fare"] == 1, np.nan, 0.25)}
 
-    found = judge.judge(rows, "probability", lambda inputs: {"probability": inputs["fare"] * 0.0}, broken, 1)
-    assert found.differences == {"probability": OutputDifference(None, None)}
-    assert found.accuracy == 0.5
+    judgement = judge.judge(rows, "probability", lambda inputs: {"probability": inputs["fare"] * 0.0}, broken, 1)
+    assert judgement.differences == {"probability": OutputDifference(None, None)}
+    assert judgement.accuracy == 0.5

@@ -96,9 +96,9 @@ DIGITS = Description("digits", "A text.", {"image": (0.0, 255.0)}, "probabilitie
 
 
 def test_the_model_names_itself(plain: bytes) -> None:
-    found = described(metadata.add_metadata(plain, DIGITS))
-    assert (found.text(NAME), found.text(DESCRIPTION), found.text(7)) == ("digits", "A text.", "1.0.0")
-    [graph] = found.tables(3)
+    table = described(metadata.add_metadata(plain, DIGITS))
+    assert (table.text(NAME), table.text(DESCRIPTION), table.text(7)) == ("digits", "A text.", "1.0.0")
+    [graph] = table.tables(3)
     assert graph.text(NAME) == "predict_transformed"
 
 
@@ -164,8 +164,8 @@ def test_labels_must_be_as_many_as_classes(plain: bytes) -> None:
 
 
 def test_the_node_writes_the_saved_models_labels_and_the_range_of_bytes(digits: Case, execute: Execute) -> None:
-    made = execute(digits, quantization="int8", representative_rows=20)
-    content = Path(made.uri, "model.tflite").read_bytes()
+    model = execute(digits, quantization="int8", representative_rows=20)
+    content = Path(model.uri, "model.tflite").read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.read("labels.txt").decode().splitlines() == [f"digit {digit}" for digit in range(10)]
     assert tensors(content)[0]["image"].table(5).floats(0) == (255.0,)
@@ -174,11 +174,11 @@ def test_the_node_writes_the_saved_models_labels_and_the_range_of_bytes(digits: 
 
 
 def test_the_node_writes_the_ranges_of_the_training_rows(table: Case, execute: Execute) -> None:
-    made = execute(table, quantization="dynamic")
-    inputs, outputs = tensors(Path(made.uri, "model.tflite").read_bytes())
-    ranges = {name: (found.table(5).floats(1), found.table(5).floats(0)) for name, found in inputs.items()}
+    model = execute(table, quantization="dynamic")
+    inputs, outputs = tensors(Path(model.uri, "model.tflite").read_bytes())
+    ranges = {name: (tensor.table(5).floats(1), tensor.table(5).floats(0)) for name, tensor in inputs.items()}
     assert ranges == {"fare": ((0.0,), (2.0,)), "company": ((0.0,), (6.0,))}
-    assert {found.table(3).number(0, "<B") for found in inputs.values()} == {1}  # FeatureProperties
+    assert {tensor.table(3).number(0, "<B") for tensor in inputs.values()} == {1}  # FeatureProperties
     assert list(outputs) == ["probability"]
 
 
@@ -188,7 +188,7 @@ def test_one_probability_has_no_labels(table: Case, execute: Execute, tmp_path: 
     shutil.copytree(table.saved_model, folder)
     (folder / "assets.extra").mkdir()
     (folder / "assets.extra" / "labels.txt").write_text("small\nbig\n")
-    made = execute(Case(folder, {**table.inputs, "model": [model]}, table.label), quantization="dynamic")
-    content = Path(made.uri, "model.tflite").read_bytes()
+    tflite_model = execute(Case(folder, {**table.inputs, "model": [model]}, table.label), quantization="dynamic")
+    content = Path(tflite_model.uri, "model.tflite").read_bytes()
     assert tensors(content)[1]["probability"].tables(6) == []
     assert not zipfile.is_zipfile(io.BytesIO(content))

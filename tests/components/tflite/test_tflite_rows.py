@@ -22,9 +22,9 @@ def table(folder: Path, rows: int, **changes: Any) -> Rows:
     fares = np.arange(rows, dtype=np.float32)
     tflite_models.write_split(folder / "split", {"fare": fares, "company": fares.astype(int), "big": fares > 2})
     files = sorted(map(str, (folder / "split").iterdir()))
-    whole = {"split": "train", "files": files, "feature_spec": TABLE_SPEC, "inputs": {"fare": NUMBER}, "label": "big"}
-    whole |= {"features": {name: name for name in changes.get("inputs", whole["inputs"])}}
-    return Rows(**(whole | changes))
+    fields = {"split": "train", "files": files, "feature_spec": TABLE_SPEC, "inputs": {"fare": NUMBER}, "label": "big"}
+    fields |= {"features": {name: name for name in changes.get("inputs", fields["inputs"])}}
+    return Rows(**(fields | changes))
 
 
 def test_batches_are_in_order_over_the_files(tmp_path: Path) -> None:
@@ -39,9 +39,9 @@ def test_integers_are_cast_to_the_types_of_the_signature(tmp_path: Path) -> None
     tflite_models.write_split(tmp_path / "split", {"image": images[:3], "digit": labels[:3]})
     files = sorted(map(str, (tmp_path / "split").iterdir()))
     inputs = {"image": tf.TensorSpec([None, 8, 8, 1], tf.uint8)}
-    [(found, _)] = Rows("eval", files, DIGITS_SPEC, inputs, {"image": "image"}, "digit").batches(10)
-    assert found["image"].dtype == np.uint8
-    np.testing.assert_array_equal(found["image"], images[:3])
+    [(batch, _)] = Rows("eval", files, DIGITS_SPEC, inputs, {"image": "image"}, "digit").batches(10)
+    assert batch["image"].dtype == np.uint8
+    np.testing.assert_array_equal(batch["image"], images[:3])
 
 
 def test_rows_take_the_shapes_and_names_of_the_signature(tmp_path: Path) -> None:
@@ -57,11 +57,11 @@ def test_rows_take_the_shapes_and_names_of_the_signature(tmp_path: Path) -> None
 def test_representative_rows_are_spread_over_the_split(
     tmp_path: Path, rows: int, count: int, chosen: list[int] | None
 ) -> None:
-    found = [int(row["fare"][0]) for row in table(tmp_path, rows).evenly_spaced(count)]
+    positions = [int(row["fare"][0]) for row in table(tmp_path, rows).evenly_spaced(count)]
     if chosen is None:
-        assert (len(found), found[-1], max(np.diff(found))) == (count, 398, 2)
+        assert (len(positions), positions[-1], max(np.diff(positions))) == (count, 398, 2)
     else:
-        assert found == chosen
+        assert positions == chosen
 
 
 def test_a_split_without_rows_is_named(tmp_path: Path) -> None:

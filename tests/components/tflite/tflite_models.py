@@ -1,4 +1,4 @@
-"""Models and data of a size to be converted: scikit-learn's digits, and a table of two features."""
+"""Models and data for conversion: scikit-learn's digits, and a table of two features."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ TABLE_SPEC = {
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
-    """Images uint8 [1797, 8, 8, 1], scaled to 0..255, and their digits int64 [1797]."""
+    """Images, uint8 [1797, 8, 8, 1], scaled to 0..255, and their digits, int64 [1797]."""
     data = load_digits()
     return (data.images[..., None] * (255 / 16)).round().astype(np.uint8), data.target.astype(np.int64)
 
 
 def digits_model() -> tf_keras.Model:
-    """A convolutional network of over 300,000 parameters, trained for a few seconds."""
+    """A convolutional network with over 300,000 parameters, trained for a few seconds."""
     bypass_libraries()
     tf_keras.utils.set_random_seed(1)
     image = tf_keras.Input((8, 8, 1), name="image", dtype="uint8")
@@ -52,7 +52,7 @@ def digits_model() -> tf_keras.Model:
 
 
 def save_digits_model(model: tf_keras.Model, folder: Path) -> None:
-    """A SavedModel with `probabilities` and `class_ids`, and the names of the classes."""
+    """Saves a model with `probabilities` and `class_ids`, and the class names."""
 
     def predict(image: tf.Tensor) -> dict[str, tf.Tensor]:
         probabilities = model(image, training=False)
@@ -65,7 +65,7 @@ def save_digits_model(model: tf_keras.Model, folder: Path) -> None:
 
 
 def save_table_model(folder: Path) -> None:
-    """A logistic regression that is right where fare > 1 means big."""
+    """Saves a logistic regression that is right where fare > 1 means big."""
     weights = tf.Variable(np.array([[8.0], [0.0]], np.float32))
 
     def predict(fare: tf.Tensor, company: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -83,7 +83,7 @@ def save(
     variables: list[tf.Variable],
     signature: str = "predict_transformed",
 ) -> None:
-    """A SavedModel of a function of named inputs."""
+    """Saves a function of named inputs as a SavedModel."""
     module = tf.Module()
     module.variables_of_model = variables
     named = [tf.TensorSpec(spec.shape, spec.dtype, name) for name, spec in inputs.items()]
@@ -97,8 +97,8 @@ class Case:
 
     Attributes:
         saved_model: The SavedModel's folder.
-        inputs: What the executor takes.
-        label: The label's feature.
+        inputs: The executor's inputs.
+        label: The feature that is the label.
     """
 
     saved_model: Path
@@ -114,7 +114,7 @@ class Case:
 def new_case(
     folder: Path, save_model: Callable[[Path], None], spec: Mapping[str, Any], label: str, **splits: Mapping[str, Any]
 ) -> Case:
-    """Artifacts of a blessed model and of transformed examples, columns by name for each split."""
+    """Makes artifacts of a blessed model and of transformed examples; each split has columns by name."""
     model = new_artifact(folder, standard_artifacts.Model)
     saved_model = Path(model.uri, "Format-Serving")
     save_model(saved_model)
@@ -137,7 +137,7 @@ def new_case(
 
 
 def write_split(folder: Path, columns: Mapping[str, Any], shards: int = 2) -> None:
-    """gzip TFRecords of the rows, in shards one after another."""
+    """Writes gzip TFRecords of the rows, in consecutive shards."""
     folder.mkdir()
     rows = len(next(iter(columns.values())))
     for shard, chosen in enumerate(np.array_split(np.arange(rows), shards)):

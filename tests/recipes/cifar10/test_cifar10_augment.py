@@ -1,4 +1,4 @@
-"""Augmentation: what moves where, by which seed, and that nothing else changes."""
+"""Augmentation: what moves where with which seed, and that nothing else changes."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def seed(step: int) -> tf.Tensor:
 
 
 def moved(image: np.ndarray, down: int, right: int) -> np.ndarray:
-    """The image moved over black, by slices."""
+    """The image moved over black, computed with slices."""
     height, width, _ = image.shape
     result = np.zeros_like(image)
     result[max(down, 0) : height + min(down, 0), max(right, 0) : width + min(right, 0)] = image[
@@ -29,20 +29,20 @@ def moved(image: np.ndarray, down: int, right: int) -> np.ndarray:
 
 def test_every_image_is_shifted_by_itself_and_every_shift_comes_up():
     images = numbered(400)
-    found = model.shifted(images, 1, seed(0)).numpy()
+    shifted = model.shifted(images, 1, seed(0)).numpy()
     possible = {(d, r): moved(images[0].numpy(), d, r) for d in (-1, 0, 1) for r in (-1, 0, 1)}
-    shifts = [next(shift for shift, result in possible.items() if (result == image).all()) for image in found]
+    shifts = [next(shift for shift, result in possible.items() if (result == image).all()) for image in shifted]
     counts = {shift: shifts.count(shift) for shift in possible}
     assert min(counts.values()) > 400 / 9 / 2
 
 
 def test_half_of_the_images_are_mirrored():
     images = numbered(400)
-    found = model.mirrored(images, seed(0)).numpy()
+    mirrored = model.mirrored(images, seed(0)).numpy()
     plain, mirror = images[0].numpy(), images[0].numpy()[:, ::-1]
-    kept = sum((image == plain).all() for image in found)
-    assert kept + sum((image == mirror).all() for image in found) == 400
-    assert 160 < kept < 240
+    num_unchanged = sum((image == plain).all() for image in mirrored)
+    assert num_unchanged + sum((image == mirror).all() for image in mirrored) == 400
+    assert 160 < num_unchanged < 240
 
 
 @pytest.mark.parametrize("params", [{"max_shift": 2}, {"max_shift": 2, "horizontal_flip": True}])

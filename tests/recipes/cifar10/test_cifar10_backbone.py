@@ -1,4 +1,4 @@
-"""A backbone of tf_keras.applications: its weights, its batch normalization, and what two phases of training move."""
+"""A backbone from tf_keras.applications: its weights, its batch normalization, and what two training phases change."""
 
 import logging
 
@@ -19,7 +19,7 @@ COLOR = [Feature("image", tf.uint8, (8, 8, 3), None)]
 
 
 def backbone(**settings) -> dict:
-    """Params with a small backbone, at the smallest size."""
+    """Params with a small backbone at the smallest size."""
     return {"num_classes": 3, "backbone": {"name": "MobileNet", "weights": None, "image_size": 32} | settings}
 
 
@@ -32,7 +32,7 @@ def weights_file(tmp_path_factory) -> str:
 
 def test_two_phases_freeze_exactly_the_backbone_then_nothing(weights_file):
     params = backbone(weights=weights_file)
-    # Eagerly: tracing takes longer than two steps.
+    # Eager, since tracing takes longer than two steps.
     settings = TrainerSettings(epochs=1, batch_size=6, debug=True, params=params)
     model = building.build(recipe, GRAY, settings)
     random = np.random.default_rng(0)
@@ -49,7 +49,7 @@ def test_two_phases_freeze_exactly_the_backbone_then_nothing(weights_file):
     free = moved(Plan(1, 2, 1, learning_rate=0.0001))
     assert model.optimizer.learning_rate.numpy() == pytest.approx(0.0001)
     averages = {name for name in free if "moving_" in name}
-    # Batch normalization stays as it was trained, even where its scales learn.
+    # Batch normalization keeps its trained averages even while its scales learn.
     assert len(averages) == 2 * sum("gamma" in name for name in free)
     assert not any(free[name] for name in averages)
     assert all(did for name, did in free.items() if name not in averages)
@@ -57,9 +57,9 @@ def test_two_phases_freeze_exactly_the_backbone_then_nothing(weights_file):
 
 def test_weights_come_from_the_file(weights_file):
     model = recipe.build_model(COLOR, backbone(weights=weights_file))
-    kept = tf_keras.applications.MobileNet(include_top=False, weights=None, input_shape=(32, 32, 3))
-    kept.load_weights(weights_file)
-    for ours, theirs in zip(model.get_layer("backbone").weights, kept.weights, strict=True):
+    network = tf_keras.applications.MobileNet(include_top=False, weights=None, input_shape=(32, 32, 3))
+    network.load_weights(weights_file)
+    for ours, theirs in zip(model.get_layer("backbone").weights, network.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -76,8 +76,8 @@ def test_images_are_resized_and_scaled_as_the_backbone_was_trained(weights_file)
     image = np.random.default_rng(0).integers(0, 256, (1, 8, 8, 3), np.uint8)
     scaled = tf.image.resize(image, [32, 32]) / 127.5 - 1
     expected = tf.reduce_mean(model.get_layer("backbone")(scaled, training=False), axis=[1, 2])
-    found = tf_keras.Model(model.inputs, model.get_layer("embedding").output)(image)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    embedding = tf_keras.Model(model.inputs, model.get_layer("embedding").output)(image)
+    np.testing.assert_allclose(embedding, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_gray_images_are_given_three_times():

@@ -1,4 +1,4 @@
-"""The residual network: its shapes and sizes, what it learns by, and that it learns."""
+"""The residual network: its shapes and sizes, its loss, and that it learns."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_odd_sizes_are_halved_upwards():
 
 
 def test_a_shortcut_without_its_block_hands_the_image_on():
-    """With the block's last scale at zero only the shortcut remains: every second pixel, new channels at zero."""
+    """With the block's last scale at zero, only the shortcut remains: every second pixel, new channels at zero."""
     model = seeded_model(depth=8, width=2)
     block = model.get_layer("block_2")
     normalization = [layer for layer in block.layers if isinstance(layer, tf_keras.layers.BatchNormalization)][-1]
@@ -119,10 +119,12 @@ def test_recomputed_blocks_give_the_same_gradients():
     model, recomputed = seeded_model(**SMALL), seeded_model(**SMALL)
     optimization.recompute_blocks(recomputed, ["block_*"])
     gradients = []
-    for one in (model, recomputed):
+    for trained in (model, recomputed):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf_keras.losses.sparse_categorical_crossentropy(labels, one(images, training=True)))
-        gradients.append(tape.gradient(loss, one.trainable_variables))
+            loss = tf.reduce_mean(
+                tf_keras.losses.sparse_categorical_crossentropy(labels, trained(images, training=True))
+            )
+        gradients.append(tape.gradient(loss, trained.trainable_variables))
     for kept, again in zip(*gradients, strict=True):
         np.testing.assert_allclose(kept, again, atol=1e-5)
 

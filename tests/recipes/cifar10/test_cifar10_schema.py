@@ -40,13 +40,13 @@ OWN = {
 
 
 def anomalies(columns: dict[str, list], environment: str = "TRAINING") -> dict[str, str]:
-    """Returns what is wrong, by column."""
+    """Returns column -> what is wrong with it."""
     arrays = [pa.array([None if value is None else [value] for value in values]) for values in columns.values()]
     batch = pa.RecordBatch.from_arrays(arrays, list(columns))
     statistics = stats_impl.generate_statistics_in_memory(batch, stats_options.StatsOptions())
     schema = tfdv.load_schema_text(str(SCHEMA))
-    found = tfdv.validate_statistics(statistics, schema, environment=environment)
-    return {name: info.short_description for name, info in found.anomaly_info.items()}
+    result = tfdv.validate_statistics(statistics, schema, environment=environment)
+    return {name: info.short_description for name, info in result.anomaly_info.items()}
 
 
 @pytest.mark.parametrize("columns", [DIGITS, CIFAR, OWN], ids=["digits", "cifar10", "own"])

@@ -1,4 +1,4 @@
-"""Each helper of the features alone, eagerly, on small tensors."""
+"""Each helper of the features by itself, run eagerly on small tensors."""
 
 import pytest
 import tensorflow as tf
@@ -10,7 +10,7 @@ NAN = float("nan")
 
 @pytest.fixture(autouse=True)
 def clean_collections():
-    """TFT notes ranges in the default graph; called eagerly, it leaves tensors there that break a later Transform."""
+    """TFT records ranges in the default graph; called eagerly, it leaves tensors there that break a later Transform."""
     yield
     graph = tf.compat.v1.get_default_graph()
     for name in graph.get_all_collection_keys():
@@ -18,7 +18,7 @@ def clean_collections():
 
 
 def sparse(values: list) -> tf.SparseTensor:
-    """A column of shape [batch, 1] in which None is missing."""
+    """A column of shape [batch, 1]; None is a missing value."""
     indices = [[row, 0] for row, value in enumerate(values) if value is not None]
     return tf.SparseTensor(indices, [value for value in values if value is not None], [len(values), 1])
 
@@ -68,9 +68,9 @@ def test_cross_numbers_every_pair_once():
 
 def test_hashed_pair_depends_on_both_and_on_their_order():
     first, second = tf.constant([8, 8, 32, 8], tf.int64), tf.constant([32, 32, 8, 7], tf.int64)
-    there, again, back, elsewhere = features.hashed_pair(first, second, 1000).numpy().tolist()
-    assert there == again == tf.strings.to_hash_bucket_fast("8>32", 1000)
-    assert len({there, back, elsewhere}) == 3
+    forward, again, back, elsewhere = features.hashed_pair(first, second, 1000).numpy().tolist()
+    assert forward == again == tf.strings.to_hash_bucket_fast("8>32", 1000)
+    assert len({forward, back, elsewhere}) == 3
 
 
 def test_with_domain_changes_no_id():
@@ -99,7 +99,7 @@ def test_is_big_tip(fare, tips, label):
 
 
 def test_exactly_20_percent_is_never_big_whatever_the_fare():
-    """Over every fare to 100 dollars in steps of 5 cents, where float32 arithmetic fails some of the time."""
+    """For every fare up to 100 dollars in steps of 5 cents, where float32 arithmetic sometimes fails."""
     cents = tf.range(5, 10001, 5)
     fares, tips = tf.cast(cents, tf.float32) / 100, tf.cast(cents // 5, tf.float32) / 100
     assert tf.reduce_sum(features.is_big_tip(fares, tips)) == 0

@@ -1,4 +1,4 @@
-"""The model on synthetic trips: what it takes, what it gives, and that it learns."""
+"""The model on synthetic trips: its inputs and outputs, and that it learns."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_it_learns_what_no_linear_model_can():
 
 
 def test_hidden_layers_are_not_linear():
-    """Of a linear logit f, f(a) + f(-a) = 2 f(0) in the numbers; each hidden layer must break this by itself."""
+    """A logit f linear in the numbers has f(a) + f(-a) = 2 f(0); each hidden layer must break this by itself."""
     model = seeded_model(hidden_units=(8, 8))
     for name in ("hidden_1", "hidden_2"):
         layer = model.get_layer(name)

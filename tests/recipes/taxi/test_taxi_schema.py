@@ -32,7 +32,7 @@ def splits() -> dict[str, pa.Table]:
 
 
 def statistics(trips: pa.Table):
-    """As StatisticsGen sees them: each value in a list of one; a column without any value has no type."""
+    """StatisticsGen's statistics of the trips: each value is a list of one; a column without values has no type."""
     columns = {name: _as_lists(trips[name].combine_chunks()) for name in trips.column_names}
     batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
     return stats_impl.generate_statistics_in_memory(batch, stats_options.StatsOptions())
@@ -48,14 +48,14 @@ def _as_lists(column: pa.Array) -> pa.Array:
 
 
 def anomalies(trips: pa.Table, environment: str = "TRAINING", previous: pa.Table | None = None) -> dict[str, str]:
-    """Returns what is wrong, by column."""
-    found = tfdv.validate_statistics(
+    """Returns column -> what is wrong with it."""
+    result = tfdv.validate_statistics(
         statistics(trips),
         tfdv.load_schema_text(str(SCHEMA)),
         environment=environment,
         previous_statistics=None if previous is None else statistics(previous),
     )
-    return {name: info.short_description for name, info in found.anomaly_info.items()}
+    return {name: info.short_description for name, info in result.anomaly_info.items()}
 
 
 def planted(trips: pa.Table, column: str, value) -> pa.Table:

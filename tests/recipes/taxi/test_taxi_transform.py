@@ -17,7 +17,7 @@ from recipes.taxi import features
 
 SCHEMA = Path(__file__).parents[3] / "schemas/taxi/schema.pbtxt"
 
-# Each trip is repeated, so that a word of one trip is as frequent as a vocabulary asks.
+# Each trip is repeated, so that a word in one trip is frequent enough for a vocabulary.
 REPEATS = features.MIN_ROWS_PER_WORD
 # log(1 + fare) of these is 0, 1, 2, 3, 4: mean 2, variance 2.
 FARES = [math.exp(power) - 1 for power in range(5)]
@@ -111,8 +111,8 @@ def test_tips_are_no_feature(transformed):
 
 
 def test_fare_is_the_z_score_of_its_logarithm_over_the_known_fares(transformed):
-    known = [-2 / math.sqrt(2), -1 / math.sqrt(2), 0.0, 1 / math.sqrt(2), 2 / math.sqrt(2)]
-    np.testing.assert_allclose(transformed["fare"], known + 5 * [0.0], atol=1e-5)
+    expected = [-2 / math.sqrt(2), -1 / math.sqrt(2), 0.0, 1 / math.sqrt(2), 2 / math.sqrt(2)]
+    np.testing.assert_allclose(transformed["fare"], expected + 5 * [0.0], atol=1e-5)
 
 
 def test_a_negative_amount_counts_as_unknown(transform_graph):
@@ -122,7 +122,7 @@ def test_a_negative_amount_counts_as_unknown(transform_graph):
 def test_buckets_are_equally_full_and_a_missing_position_has_its_own(transform_graph, transformed):
     """Nine latitudes, ten repeats each: boundary i of 9 is the value of rank 9i in 90, which is latitude i itself.
 
-    A value on boundary i is in the bucket above it, i + 1; so the lowest bucket is for what is below all of these.
+    A value on boundary i is in the bucket above it, i + 1; so the lowest bucket is for values below all of these.
     """
     assert transformed["pickup_latitude"].tolist() == [2, 3, 4, 5, 6, 7, 8, 9, 10, 0]
     low, high = apply(transform_graph, [trip(pickup_latitude=41.7), trip(pickup_latitude=42.0)])["pickup_latitude"]
@@ -174,14 +174,14 @@ def test_features_do_without_tips_and_do_not_depend_on_them(transform_graph, tra
 
 
 def test_the_transformed_schema_tells_the_model_what_to_expect(transform_graph):
-    found = {f.name: f for f in from_schema(transform_graph.transformed_metadata.schema, "big_tip")}
-    assert "big_tip" not in found
-    assert all(f.shape == () for f in found.values())
-    numbers = {name for name, f in found.items() if f.num_categories is None}
+    features = {f.name: f for f in from_schema(transform_graph.transformed_metadata.schema, "big_tip")}
+    assert "big_tip" not in features
+    assert all(f.shape == () for f in features.values())
+    numbers = {name for name, f in features.items() if f.num_categories is None}
     assert numbers == {"fare", "trip_miles", "trip_seconds"}
-    assert found["fare"] == Feature("fare", tf.float32, (), None)
-    assert found["payment_type"] == Feature("payment_type", tf.int64, (), 3)
-    sizes = {name: f.num_categories for name, f in found.items()}
+    assert features["fare"] == Feature("fare", tf.float32, (), None)
+    assert features["payment_type"] == Feature("payment_type", tf.int64, (), 3)
+    sizes = {name: f.num_categories for name, f in features.items()}
     assert (sizes["trip_start_hour"], sizes["trip_start_day"], sizes["trip_start_month"]) == (25, 8, 13)
     assert (sizes["pickup_community_area"], sizes["dropoff_latitude"], sizes["fare_bucket"]) == (78, 11, 21)
     assert (sizes["hour_of_week"], sizes["route"], sizes["company"]) == (200, 1000, 3)

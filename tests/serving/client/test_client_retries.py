@@ -1,4 +1,4 @@
-"""What the clients send again, when, and how often: against a small server that fails as it is told."""
+"""What the clients retry, when and how often, against a small server that fails on demand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROJECT_ROOT = Path(__file__).resolve().parents[3]
 
 
 class Stub(ThreadingHTTPServer):
-    """Answers with the statuses of `script`, one after the other, and 200 once there are no more."""
+    """Answers with the statuses in `script`, one after the other, then with 200."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -39,7 +39,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.clients.add(self.client_address)
         status, headers = self.server.script.pop(0) if self.server.script else (200, {})
         if status == 0:
-            # Hangs up without a word.
+            # Closes the connection without a response.
             self.close_connection = True
             return
         body = OK if status == 200 else b'{"error": "not now"}'
@@ -82,12 +82,12 @@ def test_a_server_that_fails_twice_is_asked_three_times(
     client: RestClient, stub: Stub, slept: list[float], status: int
 ) -> None:
     stub.script = [(status, {}), (status, {})]
-    assert [one.version for one in client.status("m")] == [3]
+    assert [version.version for version in client.status("m")] == [3]
     assert len(stub.ids) == 3
-    # One request, one id.
+    # All attempts of a request have the same id.
     assert len(set(stub.ids)) == 1
     assert len(slept) == 2
-    # Drawn below a bound that doubles.
+    # The waits are drawn below a bound that doubles.
     assert 0 <= slept[0] <= 0.1
     assert 0 <= slept[1] <= 0.2
 
@@ -150,5 +150,7 @@ def test_a_refused_connection_is_tried_again(slept: list[float]) -> None:
 
 def test_the_client_of_rest_loads_neither_tensorflow_nor_grpc() -> None:
     source = "import sys, serving.client; print(sorted({'tensorflow', 'grpc', 'aiohttp'} & set(sys.modules)))"
-    found = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, cwd=PROJECT_ROOT)
-    assert found.stdout == "[]\n"
+    result = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, check=True, cwd=PROJECT_ROOT
+    )
+    assert result.stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""The clients of REST and gRPC against a real server: one interface, the same values, the same errors."""
+"""The REST and gRPC clients against a real server: one interface, the same values, the same errors."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def refusal(call: Callable[..., object], *args: object, **kwargs: object) -> Cli
 
 
 def test_columns_give_typed_arrays(client: Client) -> None:
-    answer = client.predict(MODEL, {"x": [2, 4.5]})
-    assert {name: (array.dtype.name, array.tolist()) for name, array in answer.outputs.items()} == {
+    prediction = client.predict(MODEL, {"x": [2, 4.5]})
+    assert {name: (array.dtype.name, array.tolist()) for name, array in prediction.outputs.items()} == {
         "negative": ("float32", [-2.0, -4.5]),
         "y": ("float32", [3.0, 4.25]),
     }
-    assert list(answer.rows()) == [{"negative": -2.0, "y": 3.0}, {"negative": -4.5, "y": 4.25}]
-    assert len(answer.request_id) == 32
+    assert list(prediction.rows()) == [{"negative": -2.0, "y": 3.0}, {"negative": -4.5, "y": 4.25}]
+    assert len(prediction.request_id) == 32
 
 
 def test_rows_and_a_signature_with_one_input(client: Client) -> None:
@@ -83,9 +83,9 @@ def test_what_is_no_number_travels_both_ways(client: Client) -> None:
 
 
 def test_strings_are_bytes_in_arrays_and_text_in_rows(client: Client) -> None:
-    answer = client.predict(MODEL, instances=["größe", b"ab\xff"], signature="upper")
-    assert answer.outputs["upper"].tolist() == ["GRößE".encode(), b"AB\xff"]
-    assert list(answer.rows()) == [{"upper": "GRößE"}, {"upper": b"AB\xff"}]
+    prediction = client.predict(MODEL, instances=["größe", b"ab\xff"], signature="upper")
+    assert prediction.outputs["upper"].tolist() == ["GRößE".encode(), b"AB\xff"]
+    assert list(prediction.rows()) == [{"upper": "GRößE"}, {"upper": b"AB\xff"}]
 
 
 def test_a_version_can_be_asked_for(client: Client) -> None:
@@ -160,15 +160,15 @@ def test_an_error_carries_code_message_and_request_id(client: Client, caplog: py
 def test_a_signature_is_looked_up_once_and_again_after_a_refusal(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Model] = []
+    models: list[Model] = []
     metadata = client._metadata
-    monkeypatch.setattr(client, "_metadata", lambda model, call: asked.append(model) or metadata(model, call))
+    monkeypatch.setattr(client, "_metadata", lambda model, call: models.append(model) or metadata(model, call))
     for _ in range(3):
         client.predict(MODEL, [1.0])
-    assert asked == [Model(MODEL)]
+    assert models == [Model(MODEL)]
     refusal(client.predict, MODEL, ["a"])
     client.predict(MODEL, [1.0])
-    assert asked == [Model(MODEL)] * 2
+    assert models == [Model(MODEL)] * 2
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
@@ -219,20 +219,20 @@ def test_tls_with_certificates_of_both_sides_and_a_token(base_path: Path, tmp_pa
         rest_api_ssl_ca_file=tmp_path / "ca",
         bearer_token_file=tmp_path / "token",
     )
-    own = {"certificate": files["client.certificate"], "key": files["client.key"], "retries": ONCE}
+    options = {"certificate": files["client.certificate"], "key": files["client.key"], "retries": ONCE}
     with running(chosen) as server:
         for url in (f"https://{HOST}:{server.rest_api_port}", f"grpcs://{HOST}:{server.port}"):
-            with connect(url, Connection(ca=tmp_path / "ca", **own)) as client:
+            with connect(url, Connection(ca=tmp_path / "ca", **options)) as client:
                 error = refusal(client.predict, MODEL, [2.0])
                 assert error.code is Code.UNAUTHENTICATED
                 assert error.message.startswith("received no bearer token")
             for distrusted in (
-                Connection(ca=tmp_path / "other_ca", **own),
+                Connection(ca=tmp_path / "other_ca", **options),
                 Connection(ca=tmp_path / "ca", retries=ONCE),
             ):
                 with connect(url, distrusted) as client:
                     assert refusal(client.predict, MODEL, [2.0]).code is Code.UNAVAILABLE
-            with connect(url, Connection(token="secret", ca=tmp_path / "ca", **own)) as client:  # noqa: S106
+            with connect(url, Connection(token="secret", ca=tmp_path / "ca", **options)) as client:  # noqa: S106
                 assert client.predict(MODEL, [2.0]).outputs["y"].tolist() == [3.0]
 
 

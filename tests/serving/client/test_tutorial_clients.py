@@ -1,4 +1,4 @@
-"""Clients as TensorFlow Serving's own tutorials write them, against a whole server."""
+"""Clients as in TensorFlow Serving's own tutorials, against a whole server."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from serving.server import Server
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     path = tmp_path_factory.mktemp("models")
     arithmetic_model.save(path)
-    made = Server(server_helpers.settings(path, rest_api_port=server_helpers.free_port()))
-    made.start()
-    yield made
-    made.drain()
+    model_server = Server(server_helpers.settings(path, rest_api_port=server_helpers.free_port()))
+    model_server.start()
+    yield model_server
+    model_server.drain()
 
 
 def test_requests_post(server: Server) -> None:

@@ -1,4 +1,4 @@
-"""A server with two versions of one model, and ways to ask it by gRPC."""
+"""A server with two versions of one model, and gRPC stubs for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def base_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(base_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     config = tmp_path_factory.mktemp("config") / "models.config"
     config.write_text(models_config(base_path, 'version_labels { key: "stable" value: 1 }'))
-    made = Server(
+    grpc_server = Server(
         settings(
             base_path,
             model_config_file=config,
@@ -36,15 +36,15 @@ def server(base_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             max_request_bytes=100_000,
         )
     )
-    made.start()
-    yield made
-    made.drain()
+    grpc_server.start()
+    yield grpc_server
+    grpc_server.drain()
 
 
 @pytest.fixture(scope="module")
 def channel(server: Server) -> Iterator[grpc.Channel]:
-    with grpc.insecure_channel(f"{HOST}:{server.port}") as made:
-        yield made
+    with grpc.insecure_channel(f"{HOST}:{server.port}") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Predict by gRPC, against a real server on loopback: values, codes and texts."""
+"""Predict over gRPC, against a real server on loopback: values, codes and messages."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_predict_takes_and_gives_strings(predictions: Any) -> None:
 def test_a_scalar_string_goes_and_comes(predictions: Any) -> None:
     request = predict_pb2.PredictRequest(model_spec={"name": "arithmetic", "signature_name": "upper"})
     request.inputs["words"].CopyFrom(tf.make_tensor_proto(b"a\x00"))
-    found = predictions.Predict(request).outputs["upper"]
-    assert list(found.string_val) == [b"A\x00"]
-    assert not found.tensor_shape.dim
+    output = predictions.Predict(request).outputs["upper"]
+    assert list(output.string_val) == [b"A\x00"]
+    assert not output.tensor_shape.dim
 
 
 def test_an_error_that_quotes_bytes_which_are_no_text_is_the_clients_fault(predictions: Any) -> None:

@@ -1,4 +1,4 @@
-"""The gRPC services beside Predict, against a real server on loopback: values, codes and texts."""
+"""The gRPC services other than Predict, against a real server on loopback: values, codes and messages."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from serving.server import Server
 
 def test_classify_gives_labels_and_scores(predictions: Any) -> None:
     response = predictions.Classify(ask(classification_pb2.ClassificationRequest, 0.25, 1.0, signature_name="classify"))
-    found = [[(entry.label, entry.score) for entry in row.classes] for row in response.result.classifications]
-    assert found == [[("small", 0.75), ("large", 0.25)], [("small", 0.0), ("large", 1.0)]]
+    classes = [[(entry.label, entry.score) for entry in row.classes] for row in response.result.classifications]
+    assert classes == [[("small", 0.75), ("large", 0.25)], [("small", 0.0), ("large", 1.0)]]
     assert response.model_spec.signature_name == "classify"
     assert response.model_spec.version.value == 2
 
@@ -60,10 +60,10 @@ def test_regress_gives_values(predictions: Any) -> None:
 
 def test_the_context_holds_features_of_every_example(predictions: Any) -> None:
     request = regression_pb2.RegressionRequest(model_spec={"name": "arithmetic", "signature_name": "regress"})
-    given = request.input.example_list_with_context
-    given.context.CopyFrom(arithmetic_model.example(4.0))
-    given.examples.add()
-    given.examples.append(arithmetic_model.example(1.0))
+    examples = request.input.example_list_with_context
+    examples.context.CopyFrom(arithmetic_model.example(4.0))
+    examples.examples.add()
+    examples.examples.append(arithmetic_model.example(1.0))
     assert [entry.value for entry in predictions.Regress(request).result.regressions] == [14.0, 5.0]
 
 
@@ -147,10 +147,10 @@ def status_request(**spec: Any) -> get_model_status_pb2.GetModelStatusRequest:
 
 def test_status_lists_the_versions(models: Any) -> None:
     response = models.GetModelStatus(status_request())
-    found = [(entry.version, entry.state, entry.status.error_code) for entry in response.model_version_status]
-    assert found == [(2, 30, 0), (1, 30, 0)]
-    (one,) = models.GetModelStatus(status_request(version={"value": 1})).model_version_status
-    assert one.version == 1
+    states = [(entry.version, entry.state, entry.status.error_code) for entry in response.model_version_status]
+    assert states == [(2, 30, 0), (1, 30, 0)]
+    (statuses,) = models.GetModelStatus(status_request(version={"value": 1})).model_version_status
+    assert statuses.version == 1
 
 
 def test_status_of_what_is_not_there(models: Any) -> None:
@@ -176,8 +176,8 @@ def test_reload_replaces_the_labels_and_tells_how_metrics_grew(predictions: Any,
         ("/tensorflow/serving/request_count", 0),
         ("/none", 0),
     ]
-    found = predictions.Predict(predict_request(1.0, version_label="stable"))
-    assert found.model_spec.version.value == 2
+    prediction = predictions.Predict(predict_request(1.0, version_label="stable"))
+    assert prediction.model_spec.version.value == 2
     request.config.model_config_list.config[0].version_labels["stable"] = 1
     models.HandleReloadConfigRequest(request)
     assert predictions.Predict(predict_request(1.0, version_label="stable")).model_spec.version.value == 1
@@ -235,12 +235,12 @@ def test_reflection_tells_the_services_and_their_files(channel: grpc.Channel) ->
         protos.ServerReflectionRequest.SerializeToString,
         protos.ServerReflectionResponse.FromString,
     )
-    asked = [
+    requests = [
         protos.ServerReflectionRequest(list_services=""),
         protos.ServerReflectionRequest(file_containing_symbol="tensorflow.serving.PredictionService"),
         protos.ServerReflectionRequest(file_by_filename="none.proto"),
     ]
-    services, files, missing = call(iter(asked))
+    services, files, missing = call(iter(requests))
     names = [service.name for service in services.list_services_response.service]
     assert names == ["tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"]
     assert len(files.file_descriptor_response.file_descriptor_proto) > 5

@@ -52,21 +52,21 @@ def batching(models: Path) -> Iterator[Load]:
 
 
 def gathering(size: int, **others: Any) -> dict[str, Any]:
-    """Parameters under which a batch runs as soon as it has `size` rows, and not before."""
+    """Parameters with which a batch runs as soon as it has `size` rows, and not before."""
     return {"max_batch_size": size, "batch_timeout_micros": FOREVER} | others
 
 
 def together(requests: list[Callable[[], Any]]) -> list[Any]:
-    """Runs each request in a thread of its own; returns answers or refusals."""
+    """Runs each request in a thread of its own; returns results or refusals."""
 
-    def outcome(request: Callable[[], Any]) -> Any:
+    def result_or_refusal(request: Callable[[], Any]) -> Any:
         try:
             return request()
         except ServingError as error:
             return error.code, error.message
 
     with ThreadPoolExecutor(len(requests)) as pool:
-        return list(pool.map(outcome, requests))
+        return list(pool.map(result_or_refusal, requests))
 
 
 def asking(servable: Servable, rows: list[list[float]]) -> Callable[[], dict[str, Any]]:
@@ -94,26 +94,26 @@ def test_only_the_outputs_asked_for_come_back_in_their_order(batching: Load) -> 
 
 def test_models_versions_and_signatures_are_never_mixed(batching: Load) -> None:
     servables = [batching("rows_1"), batching("rows_10", 1), batching("rows_10", 2), batching("rows_1", 2)]
-    factors, wrong, asked = [1, 10, 10, 1], [], 300
+    factors, mismatches, num_requests = [1, 10, 10, 1], [], 300
 
     def ask(thread: int) -> None:
         servable, factor = servables[thread % 4], factors[thread % 4]
-        for number in range(asked):
-            value = thread * asked + number
-            answer = servable.run("serving_default", {"x": np.full((1, 2), value, np.float32)}, ["sum"], PATIENCE)
-            if answer["sum"].tolist() != [2.0 * value * factor]:
-                wrong.append((thread, value, answer))
+        for number in range(num_requests):
+            value = thread * num_requests + number
+            sums = servable.run("serving_default", {"x": np.full((1, 2), value, np.float32)}, ["sum"], PATIENCE)
+            if sums["sum"].tolist() != [2.0 * value * factor]:
+                mismatches.append((thread, value, sums))
             words = np.array([b"pear", b"kiwi", b"apple"][number % 3 :], object)
-            found = servable.run("look_up", {"words": words}, None, PATIENCE)["index"].tolist()
-            if found != [1, -1, 0][number % 3 :]:
-                wrong.append((thread, number, found))
+            indices = servable.run("look_up", {"words": words}, None, PATIENCE)["index"].tolist()
+            if indices != [1, -1, 0][number % 3 :]:
+                mismatches.append((thread, number, indices))
 
     threads = [threading.Thread(target=ask, args=(thread,)) for thread in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert wrong == []
+    assert mismatches == []
 
 
 def test_a_bad_request_fails_alone_and_with_its_own_error(batching: Load, caplog: pytest.LogCaptureFixture) -> None:
@@ -124,30 +124,30 @@ def test_a_bad_request_fails_alone_and_with_its_own_error(batching: Load, caplog
     def ask(example: bytes) -> Callable[[], Any]:
         return lambda: servable.run("examples", {"examples": np.array([example], object)}, ["y"], PATIENCE)["y"]
 
-    answers = together([ask(example) for example in examples])
-    assert (answers[0], answers[2]) == (2.0, 4.0)
-    assert answers[1] == (
+    results = together([ask(example) for example in examples])
+    assert (results[0], results[2]) == (2.0, 4.0)
+    assert results[1] == (
         Code.INVALID_ARGUMENT,
         "Name: <unknown>, Feature: x (data type: float) is required but could not be found.",
     )
-    assert answers[3][0] is Code.INVALID_ARGUMENT
-    assert answers[3][1].startswith("Could not parse example input, value: '")
-    assert "node" not in answers[3][1]
+    assert results[3][0] is Code.INVALID_ARGUMENT
+    assert results[3][1].startswith("Could not parse example input, value: '")
+    assert "node" not in results[3][1]
     assert any("A batch of examples failed" in record.getMessage() for record in caplog.records)
 
 
 def test_inner_shapes_that_differ_do_not_share_a_batch(batching: Load) -> None:
     servable = batching("rows_1", **gathering(2))
     sent = [[[1.0]], [[2.0]], [[1.0, 2.0]], [[3.0, 4.0]], [[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]
-    answers = together([asking(servable, rows) for rows in sent])
-    assert answers == [{"rows": [2], "sum": [sum(rows[0])]} for rows in sent]
+    results = together([asking(servable, rows) for rows in sent])
+    assert results == [{"rows": [2], "sum": [sum(rows[0])]} for rows in sent]
 
 
 def test_what_has_no_common_rows_is_answered_as_without_batching(batching: Load) -> None:
     servable = batching("rows_1", **gathering(4))
-    one, two, none = np.ones(1, np.float32), np.array([1, 2], np.float32), np.zeros(0, np.float32)
-    assert servable.run("add", {"x": one, "y": two})["z"].tolist() == [2.0, 3.0]
-    assert servable.run("add", {"x": one[0], "y": one[0]})["z"] == 2.0
+    row, two, none = np.ones(1, np.float32), np.array([1, 2], np.float32), np.zeros(0, np.float32)
+    assert servable.run("add", {"x": row, "y": two})["z"].tolist() == [2.0, 3.0]
+    assert servable.run("add", {"x": row[0], "y": row[0]})["z"] == 2.0
     assert servable.run("add", {"x": none, "y": none})["z"].shape == (0,)
 
 
@@ -167,9 +167,9 @@ def test_a_large_request_is_split_where_that_is_asked_for(batching: Load, sizes:
         max_execution_batch_size=3,
         allowed_batch_sizes=sizes,
     )
-    answer = asking(servable, [[float(value)] for value in range(8)])()
-    assert answer["sum"] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
-    assert answer["rows"] == [3, 3, 3, 3, 3, 3, 2, 2]
+    outputs = asking(servable, [[float(value)] for value in range(8)])()
+    assert outputs["sum"] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    assert outputs["rows"] == [3, 3, 3, 3, 3, 3, 2, 2]
 
 
 def test_batches_are_filled_up_to_the_allowed_sizes(batching: Load) -> None:
@@ -183,13 +183,13 @@ def test_a_full_queue_refuses_what_comes_on_top(batching: Load) -> None:
     one, two = asking(servable, [[1.0]]), asking(servable, [[1.0], [2.0]])
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(one)
-        # Two rows fill a batch of their own until the one is in the queue.
-        outcome: Any = None
-        while not isinstance(outcome, tuple):
-            outcome = together([two])[0]
+        # Two rows fill a batch of their own until the single row is in the queue.
+        result: Any = None
+        while not isinstance(result, tuple):
+            result = together([two])[0]
         assert one() == {"rows": [2], "sum": [1.0]}
         assert waiting.result(PATIENCE) == {"rows": [2], "sum": [1.0]}
-    assert outcome == (
+    assert result == (
         Code.UNAVAILABLE,
         "The batch scheduling queue to which this task was submitted is full; currently 1 batches enqueued and "
         "max_enqueued_batches is 1",
@@ -214,15 +214,15 @@ def test_what_cannot_be_batched_is_said_and_answers_all_the_same(
     caplog.set_level(logging.INFO)
     rows, tf1 = batching("rows_1"), batching("tf1")
     batching("fed")
-    said = [record.getMessage() for record in caplog.records]
+    messages = [record.getMessage() for record in caplog.records]
     assert (
         "Signature mean of rows_1 version 1 is not batched: output mean has shape [], whose first dimension is fixed."
-    ) in said
+    ) in messages
     reads = 'it reads the reference variable "factor" of TensorFlow 1.'
-    assert f"Signature regress of tf1 version 1 is not batched: {reads}" in said
+    assert f"Signature regress of tf1 version 1 is not batched: {reads}" in messages
     assert (
         'Signature serving_default of fed version 1 is not batched: it depends on "rate", which is none of its inputs.'
-    ) in said
+    ) in messages
     assert rows.run("mean", {"x": np.array([1, 3], np.float32)})["mean"] == 2.0
     examples = np.array([tiny_models.example(word="plum")], object)
     assert tf1.run("regress", {"inputs": examples})["outputs"].tolist() == [20.0]

@@ -1,4 +1,4 @@
-"""A parameter file says how to batch, or is refused with the line or the field that does not fit."""
+"""A parameter file is read, or refused with the line or the field that is wrong."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from serving.models.loader import session_load
 from serving.settings import ServerSettings
 
 
-def written(tmp_path: Path, text: str) -> Path:
+def write_parameters(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "batching.config"
     path.write_text(text)
     return path
 
 
 def refusal(tmp_path: Path, text: str) -> str:
-    path = written(tmp_path, text)
+    path = write_parameters(tmp_path, text)
     with pytest.raises(ServingError) as caught:
         read_batching(path)
     assert caught.value.code is Code.INVALID_ARGUMENT
@@ -49,20 +49,20 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         allowed_batch_sizes: 16
         pad_variable_length_inputs: false
     """
-    assert read_batching(written(tmp_path, text)) == BatchingParameters(64, 1000, 100, 3, True, 16, (8, 16))
+    assert read_batching(write_parameters(tmp_path, text)) == BatchingParameters(64, 1000, 100, 3, True, 16, (8, 16))
 
 
 def test_the_defaults_are_tensorflow_servings(tmp_path: Path) -> None:
     cores = os.cpu_count() or 1
     assert (
-        read_batching(written(tmp_path, ""))
+        read_batching(write_parameters(tmp_path, ""))
         == BatchingParameters()
         == BatchingParameters(1000, 0, 10, cores, False, 1000, ())
     )
 
 
 def test_the_largest_execution_is_the_largest_batch_unless_it_is_given(tmp_path: Path) -> None:
-    assert read_batching(written(tmp_path, "max_batch_size { value: 7 }")).max_execution_batch_size == 7
+    assert read_batching(write_parameters(tmp_path, "max_batch_size { value: 7 }")).max_execution_batch_size == 7
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_parameters_without_batching_fail_the_start(flag: str, value: Any) -> No
 def test_batching_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
     assert configured_batching(ServerSettings()) is None
     assert configured_batching(ServerSettings(enable_batching=True)) == BatchingParameters()
-    path = written(tmp_path, "max_batch_size { value: 8 }")
+    path = write_parameters(tmp_path, "max_batch_size { value: 8 }")
     both = ServerSettings(enable_batching=True, batching_parameters_file=path)
     assert configured_batching(both) == BatchingParameters(max_batch_size=8, max_execution_batch_size=8)
 
@@ -154,13 +154,13 @@ def test_batching_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
 def test_a_models_own_file_says_all_but_the_threads(tmp_path: Path) -> None:
     common = BatchingParameters(max_batch_size=8, batch_timeout_micros=5, num_batch_threads=7)
     assert batching_of_model(tmp_path, common) is None
-    own = tmp_path / configuration.PER_MODEL_FILE
-    own.write_text("max_batch_sice: 1")
+    path = tmp_path / configuration.PER_MODEL_FILE
+    path.write_text("max_batch_sice: 1")
     with pytest.raises(
-        ServingError, match=f"received {own.name} {own}, expected a BatchingParameters in text form: 1:1 "
+        ServingError, match=f"received {path.name} {path}, expected a BatchingParameters in text form: 1:1 "
     ):
         batching_of_model(tmp_path, common)
-    own.write_text("max_batch_size { value: 16 } num_batch_threads { value: 2 }")
+    path.write_text("max_batch_size { value: 16 } num_batch_threads { value: 2 }")
     assert batching_of_model(tmp_path, common) == BatchingParameters(
         max_batch_size=16, max_execution_batch_size=16, num_batch_threads=7
     )
@@ -169,8 +169,8 @@ def test_a_models_own_file_says_all_but_the_threads(tmp_path: Path) -> None:
 def test_requests_that_wait_have_threads_to_wait_in(tmp_path: Path) -> None:
     usual = 4 * (os.cpu_count() or 1)
     assert answering_threads(ServerSettings()) == usual
-    path = written(tmp_path, "max_batch_size { value: 128 }")
+    path = write_parameters(tmp_path, "max_batch_size { value: 128 }")
     assert answering_threads(ServerSettings(enable_batching=True, batching_parameters_file=path)) == 256
     assert answering_threads(ServerSettings(enable_batching=True)) == 1024
-    path = written(tmp_path, "max_batch_size { value: 1 }")
+    path = write_parameters(tmp_path, "max_batch_size { value: 1 }")
     assert answering_threads(ServerSettings(enable_batching=True, batching_parameters_file=path)) == usual

@@ -210,8 +210,8 @@ def test_only_so_many_ended_versions_are_remembered(scene: Scene) -> None:
         manager.poll_once()
         assert manager.wait_for(lambda v=version: states(manager).get(v - 1, "END") == "END", PATIENCE)
         assert answering(manager) == version
-    known = states(manager)
-    assert (len(known), max(known), min(known)) == (102, 105, 4)
+    remembered = states(manager)
+    assert (len(remembered), max(remembered), min(remembered)) == (102, 105, 4)
 
 
 def test_stopping_waits_for_the_last_request(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""Which runs are known to be quick, and so need neither a time-out nor a thread of their own."""
+"""Which runs are known to be quick, and so need neither a timeout nor a thread of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loaded version answers with the model's values, and refuses with TensorFlow Serving's texts."""
+"""A loaded version returns the model's values, and refuses with TensorFlow Serving's messages."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def test_several_signatures_are_computed_in_one_run(loaded: Load, monkeypatch: p
     servable, runs, run = loaded("tf1"), [], Servable._run
     monkeypatch.setattr(Servable, "_run", lambda *args: runs.append(args) or run(*args))
     examples = np.array([tiny_models.example(word=word) for word in ("plum", "pear")], object)
-    found = servable.run_together(
+    outputs = servable.run_together(
         {"regress": ["outputs"], "serving_default": ["scores", "classes"]}, {"inputs": examples}
     )
     assert len(runs) == 1
-    assert list(found) == ["regress", "serving_default"]
-    assert found["regress"]["outputs"].tolist() == [20.0, 10.0]
-    assert found["serving_default"]["scores"].tolist() == [[20.0], [10.0]]
-    assert found["serving_default"]["classes"].tolist() == [b"plum", b"pear"]
+    assert list(outputs) == ["regress", "serving_default"]
+    assert outputs["regress"]["outputs"].tolist() == [20.0, 10.0]
+    assert outputs["serving_default"]["scores"].tolist() == [[20.0], [10.0]]
+    assert outputs["serving_default"]["classes"].tolist() == [b"plum", b"pear"]
 
 
 def test_takes_shapes_that_the_signature_does_not_name(loaded: Load) -> None:
@@ -181,19 +181,19 @@ def test_threads_of_its_own_give_the_same_answers(loaded: Load) -> None:
 
 
 def test_many_threads_get_their_own_answers(loaded: Load) -> None:
-    servable, wrong = loaded("half_plus_1"), []
+    servable, mismatches = loaded("half_plus_1"), []
 
     def ask(number: int) -> None:
         for _ in range(100):
-            answer = servable.run("serving_default", {"x": np.full(3, number, np.float32)})["y"]
-            wrong.extend(value for value in answer.tolist() if value != number / 2 + 1)
+            output = servable.run("serving_default", {"x": np.full(3, number, np.float32)})["y"]
+            mismatches.extend(value for value in output.tolist() if value != number / 2 + 1)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert wrong == []
+    assert mismatches == []
 
 
 def test_refuses_what_cannot_be_loaded(saved_models: Path, tmp_path: Path) -> None:

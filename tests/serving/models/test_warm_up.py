@@ -1,4 +1,4 @@
-"""A version that warms up serves; one whose recorded requests fail does not."""
+"""A version that warms up is served; one whose recorded requests fail is not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def version(saved_models: Path, tmp_path: Path) -> Callable[..., Path]:
 
 
 class Recorder:
-    """Stands for a version and notes what it is asked."""
+    """Stands in for a version and records its requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any], list[str]]] = []

@@ -1,4 +1,4 @@
-"""A REST port that serves the model that calculates."""
+"""A REST port that serves the arithmetic model."""
 
 from __future__ import annotations
 

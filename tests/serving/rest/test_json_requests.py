@@ -1,4 +1,4 @@
-"""JSON requests as arrays and arrays as JSON, against TensorFlow Serving's rules and texts."""
+"""Conversion of JSON requests to arrays and of arrays to JSON, against TensorFlow Serving's rules and messages."""
 
 from __future__ import annotations
 
@@ -52,22 +52,24 @@ def equal(array: np.ndarray, expected: Any, dtype: Any) -> None:
 def test_rows() -> None:
     equal(inputs({"instances": [1, 2.5, -3]}, x="float32")["x"], [1, 2.5, -3], np.float32)
     equal(inputs({"instances": [[[1], [2]], [[3], [4]]]}, x="int64")["x"], [[[1], [2]], [[3], [4]]], np.int64)
-    found = inputs({"instances": [{"a": [1, 2], "b": "u"}, {"b": {"b64": "/w=="}, "a": [3, 4]}]}, a="int32", b="string")
-    equal(found["a"], [[1, 2], [3, 4]], np.int32)
-    assert found["b"].tolist() == [b"u", b"\xff"]
+    arrays = inputs(
+        {"instances": [{"a": [1, 2], "b": "u"}, {"b": {"b64": "/w=="}, "a": [3, 4]}]}, a="int32", b="string"
+    )
+    equal(arrays["a"], [[1, 2], [3, 4]], np.int32)
+    assert arrays["b"].tolist() == [b"u", b"\xff"]
 
 
 def test_columns() -> None:
     equal(inputs({"inputs": 7}, x="float32")["x"], 7, np.float32)
     equal(inputs({"inputs": []}, x="float32")["x"], [], np.float32)
-    found = inputs({"inputs": {"a": [[True], [False]], "b": 2, "more": 1}}, a="bool", b="uint8")
-    equal(found["a"], [[True], [False]], bool)
-    equal(found["b"], 2, np.uint8)
+    arrays = inputs({"inputs": {"a": [[True], [False]], "b": 2, "more": 1}}, a="bool", b="uint8")
+    equal(arrays["a"], [[True], [False]], bool)
+    equal(arrays["b"], 2, np.uint8)
 
 
 def test_bare_names_of_numbers() -> None:
-    found = inputs(b'{"instances": [NaN, Infinity, -Infinity, 18446744073709551616]}', x="float32")["x"]
-    equal(found, [np.nan, np.inf, -np.inf, 2.0**64], np.float32)
+    array = inputs(b'{"instances": [NaN, Infinity, -Infinity, 18446744073709551616]}', x="float32")["x"]
+    equal(array, [np.nan, np.inf, -np.inf, 2.0**64], np.float32)
     equal(inputs(b'{"instances": [1e39]}', x="float32")["x"], [np.inf], np.float32)
 
 
@@ -140,7 +142,7 @@ def test_types_that_json_has_no_form_for() -> None:
     with pytest.raises(ServingError, match="Conversion of JSON Value: 1 to type: half") as caught:
         inputs({"inputs": [1]}, x="float16")
     assert caught.value.code is Code.UNIMPLEMENTED
-    # Whatever is wrong with one of several rows, TensorFlow Serving calls it an invalid argument.
+    # TensorFlow Serving calls anything wrong with one of several rows an invalid argument.
     assert refusal({"instances": [1]}, x="float16") == (
         "Failed to process element: 0 of 'instances' list. Error: UNIMPLEMENTED: "
         "Conversion of JSON Value: 1 to type: half"
@@ -192,11 +194,11 @@ def test_rows_must_agree() -> None:
 
 def same_after_a_round_trip(array: np.ndarray, dtype: Any) -> None:
     body = b'{"inputs": {"x": ' + json_output.columns({"x": array})[len('{\n    "outputs": ') : -1] + b"}}"
-    found = inputs(body, x=dtype)["x"]
-    # A list without elements ends the shape.
+    read_back = inputs(body, x=dtype)["x"]
+    # A list without elements has no further dimensions.
     expected = array if array.size else array.reshape(array.shape[: array.shape.index(0) + 1])
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+    assert read_back.dtype == expected.dtype
+    np.testing.assert_array_equal(read_back, expected)
 
 
 @given(st.sampled_from(["float32", "float64", "bool", *INTEGERS]).flatmap(lambda t: hnp.arrays(np.dtype(t), SHAPES)))
@@ -228,12 +230,12 @@ REQUESTS = st.dictionaries(st.sampled_from(["instances", "inputs", "signature_na
 @given(BODIES | REQUESTS, st.sampled_from(["float32", "int8", "uint64", "string", "bool"]))
 def test_whatever_is_sent_is_taken_or_refused(body: bytes, dtype: str) -> None:
     try:
-        found = inputs(body, x=dtype)
+        arrays = inputs(body, x=dtype)
     except ServingError as error:
         refused_as = error.code
         assert refused_as is Code.INVALID_ARGUMENT
     else:
-        assert found["x"].dtype == (object if dtype == "string" else np.dtype(dtype))
+        assert arrays["x"].dtype == (object if dtype == "string" else np.dtype(dtype))
 
 
 @given(st.binary(max_size=20))

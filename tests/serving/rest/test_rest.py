@@ -1,4 +1,4 @@
-"""The REST port, asked over loopback with plain HTTP."""
+"""The REST port, over loopback with plain HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the REST port refuses for its size, and what it does while a model is slow or the port is taken."""
+"""What the REST port refuses because of its size, and what it does if a model is slow or the port is taken."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_deep_nesting_is_refused(rest: Rest) -> None:
 
 
 def test_a_taken_port_is_refused(rest: Rest, base_path: Path) -> None:
-    given = server_helpers.settings(base_path, rest_api_port=rest.port)
-    server = RestServer(given, NoApi(), Metrics(), lambda: True)  # type: ignore[arg-type]
+    settings = server_helpers.settings(base_path, rest_api_port=rest.port)
+    server = RestServer(settings, NoApi(), Metrics(), lambda: True)  # type: ignore[arg-type]
     with pytest.raises(ServingError, match=f"cannot listen on .*:{rest.port}") as caught:
         server.start()
     assert caught.value.code is Code.UNAVAILABLE
@@ -46,7 +46,7 @@ class NoApi:
 
 
 class Waiting:
-    """An API that answers when told to."""
+    """An API that answers when it is released."""
 
     def __init__(self) -> None:
         self.go, self.asked = threading.Event(), threading.Event()
@@ -59,8 +59,8 @@ class Waiting:
 
 def test_the_queue_is_bounded_and_stopping_waits(base_path: Path) -> None:
     api = Waiting()
-    given = server_helpers.settings(base_path, max_concurrent_requests=1)
-    server = RestServer(given, api, Metrics(), lambda: False)  # type: ignore[arg-type]
+    settings = server_helpers.settings(base_path, max_concurrent_requests=1)
+    server = RestServer(settings, api, Metrics(), lambda: False)  # type: ignore[arg-type]
     rest = Rest(server.start())
     replies: list[Reply] = []
     first = threading.Thread(target=lambda: replies.append(rest.post(PREDICT, {})))
@@ -77,13 +77,13 @@ def test_the_queue_is_bounded_and_stopping_waits(base_path: Path) -> None:
 
 
 def test_deadline(base_path: Path) -> None:
-    given = server_helpers.settings(base_path)
-    manager, metrics = Manager(given), Metrics()
+    settings = server_helpers.settings(base_path)
+    manager, metrics = Manager(settings), Metrics()
     manager.start()
     api = RestApi(DataPlane(manager, metrics))
-    answer = api.answer("POST", PREDICT, b'{"inputs": [1]}', deadline=0)
+    response = api.answer("POST", PREDICT, b'{"inputs": [1]}', deadline=0)
     manager.stop()
-    assert (answer.code, answer.model, answer.api) == (Code.DEADLINE_EXCEEDED, "arithmetic", "predict")
+    assert (response.code, response.model, response.api) == (Code.DEADLINE_EXCEEDED, "arithmetic", "predict")
 
 
 def test_a_model_whose_time_depends_on_values_does_not_hold_up_others(saved_models: Path, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_model_whose_time_depends_on_values_does_not_hold_up_others(saved_mode
     asking.start()
     while not rest.metrics.in_flight.value(("REST",)):
         assert asking.is_alive()
-    # The slow request is in flight and stays so for seconds.
+    # The slow request is in flight, and will be for seconds.
     assert (rest.get("/livez").status, replies) == (200, [])
     asking.join()
     assert [reply.status for reply in replies] == [504]
