@@ -259,7 +259,8 @@ def _enough_memory() -> int:
     megabytes = machine_megabytes()
     if megabytes < LEAST_MEGABYTES:
         raise MillraceError(
-            f"a Flink cluster with two TaskManagers needs {LEAST_MEGABYTES} MB of memory; here are {megabytes} MB.",
+            f"a Flink cluster with two TaskManagers needs {LEAST_MEGABYTES} MB of memory; "
+            f"this machine has {megabytes} MB.",
             "Run without it: --env local.",
         )
     return megabytes
@@ -305,7 +306,7 @@ def start(folder: Path, rest_port: int, rpc_port: int, job_port: int, artifact_p
 @FOLDER_OPTION
 def stop(folder: Path) -> None:
     """Stop the cluster."""
-    click.echo("Flink is stopped." if Cluster(folder).stop() else "Flink does not run.")
+    click.echo("Flink is stopped." if Cluster(folder).stop() else "Flink is not running.")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,9 @@ def rest_context(settings: ServerSettings) -> ssl.SSLContext | None:
     if certificate is None and key is None and authority is None:
         return None
     if certificate is None or key is None:
-        raise invalid("received a part of REST's TLS, expected rest_api_ssl_cert_file and rest_api_ssl_key_file")
+        raise invalid(
+            "received incomplete TLS settings for REST, expected rest_api_ssl_cert_file and rest_api_ssl_key_file"
+        )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:

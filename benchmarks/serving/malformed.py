@@ -1,5 +1,4 @@
-"""Sends 100,000 malformed requests to a server of its own, over REST and gRPC: `python -m
-benchmarks.serving.malformed`.
+"""Sends 100,000 malformed requests, REST and gRPC, to its own server: `python -m benchmarks.serving.malformed`.
 
 Expected: no fault of the server (no crash, no missing response, no 5xx, no INTERNAL), the right value for a good
 request afterwards, and memory that grows by no more than 5 % after the first tenth. Takes some minutes on two cores.

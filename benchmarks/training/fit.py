@@ -136,7 +136,7 @@ def measure_recompute(bench: TrainingBench) -> list[Figure]:
         Figure(f"{name}: peak memory / without", ratio(peaks["recomputed"], peaks["kept"]), at_most=MOST_MEMORY),
         Figure(
             f"{name}: greatest difference of a weight",
-            max(_difference(one, other) for one, other in zip(stored, recomputed, strict=True)),
+            max(_difference(left, right) for left, right in zip(stored, recomputed, strict=True)),
             at_most=MOST_DIFFERENCE,
             digits=8,
         ),

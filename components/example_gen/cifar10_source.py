@@ -93,7 +93,7 @@ class _Unpickler(pickle.Unpickler):
             "_codecs.encode": _encoded,
         }
         if f"{module}.{name}" not in allowed:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, expected arrays and plain values alone")
+            raise pickle.UnpicklingError(f"it names {module}.{name}, expected only arrays and plain values")
         return allowed[f"{module}.{name}"]
 
 
@@ -159,7 +159,7 @@ def _from_pickle(where: str, data: bytes) -> tuple[npt.NDArray[np.int64], _Bytes
         received = f"the shape {pixels.shape}" if isinstance(pixels, np.ndarray) else f"a {type(pixels).__name__}"
         raise DataError(f"{where}: found {received} as 'data', expected an array of (records, {PIXEL_BYTES:,}).", _FIX)
     if not isinstance(labels, list) or len(labels) != len(pixels) or not all(type(x) is int for x in labels):
-        raise DataError(f"{where}: found other 'labels' than a list of {len(pixels):,} whole numbers.", _FIX)
+        raise DataError(f"{where}: found 'labels' that are not a list of {len(pixels):,} whole numbers.", _FIX)
     return np.array(labels, np.int64), pixels
 
 
@@ -173,7 +173,7 @@ def _class_names(path: str, meta: str) -> tuple[str, ...]:
         encoded = [name for name in named if isinstance(name, bytes | str)] if isinstance(named, list) else []
     names = tuple(map(_text, encoded))
     if len(names) != NUM_CLASSES:
-        raise DataError(f"{path}, {meta}: found {len(names)} names of classes, expected {NUM_CLASSES}.", _FIX)
+        raise DataError(f"{path}, {meta}: found {len(names)} class names, expected {NUM_CLASSES}.", _FIX)
     return names
 
 
@@ -182,7 +182,7 @@ def _unpickle(where: str, data: bytes, keys: tuple[str, ...]) -> dict[str, objec
     try:
         content = load_pickle(data)
     except UnsafePickleError as error:
-        raise DataError(f"{where} is no pickle of CIFAR-10: {error}.", _FIX) from error
+        raise DataError(f"{where} is not a CIFAR-10 pickle: {error}.", _FIX) from error
     keys_read = list(content) if isinstance(content, dict) else [type(content).__name__]
     entries = {_text(key): value for key, value in content.items()} if isinstance(content, dict) else {}
     if any(key not in entries for key in keys):

@@ -259,6 +259,5 @@ def _different_headers(first: str, names: list[str], file: str, columns: list[st
     missing, extra = [n for n in names if n not in columns], [n for n in columns if n not in names]
     differences = [f"lacks {', '.join(map(repr, missing))}"] if missing else []
     differences += [f"adds {', '.join(map(repr, extra))}"] if extra else []
-    return (
-        f"{file} has another header than {first}: it {' and '.join(differences) or 'orders the columns differently'}."
-    )
+    difference = " and ".join(differences) or "orders the columns differently"
+    return f"{file} has a different header from {first}: it {difference}."

@@ -44,7 +44,7 @@ def match_splits(names: Sequence[str], patterns: Mapping[str, str]) -> dict[str,
         if len(chosen) > 1:
             matched = " and ".join(f"{split} ({patterns[split]!r})" for split in chosen)
             raise DataError(
-                f"data.splits: {name} matches the patterns of {matched}, expected of one split only.",
+                f"data.splits: {name} matches the patterns of {matched}, expected those of only one split.",
                 "Narrow the patterns.",
             )
         if chosen:

@@ -25,10 +25,10 @@ class DataSettings(Settings):
             names below.
 
             - `images`: a folder with one sub-folder of PNG, JPEG, GIF or BMP files for each class, or with such
-              folders one level down where `splits` holds patterns (`train/cats/1.png`). Files and folders whose names
-              begin with `.` or `_` are ignored. `auto` recognises a folder that holds images only in sub-folders.
+                folders one level down where `splits` holds patterns (`train/cats/1.png`). Files and folders whose names
+                begin with `.` or `_` are ignored. `auto` recognises a folder that holds images only in sub-folders.
             - `cifar10`: `cifar-10-binary.tar.gz` or `cifar-10-python.tar.gz`, or the folder unpacked from one
-              (`cifar-10-batches-bin`, `cifar-10-batches-py`).
+                (`cifar-10-batches-bin`, `cifar-10-batches-py`).
             - `digits`: scikit-learn's `package:sklearn/datasets/data/digits.csv.gz`.
 
             These three give the columns `image` (an encoded image: the file's bytes, or a PNG), `label` (the class's
@@ -114,7 +114,7 @@ class DataSettings(Settings):
     @classmethod
     def _check_delimiter(cls, delimiter: str) -> str:
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
-            raise ValueError(f"received {delimiter!r}, expected one ASCII character that is no quote and no line break")
+            raise ValueError(f"received {delimiter!r}, expected one ASCII character other than a quote or line break")
         return delimiter
 
     @model_validator(mode="after")

@@ -90,7 +90,7 @@ def _withdrawn_version(model: Path, infra_blessing: Artifact, base: Path) -> int
         raise PushError(
             f"{model} has the digest {digest}, expected {tried_digest}: "
             "it changed after the InfraValidator had tried it.",
-            "Train it anew: run with --force.",
+            "Train it again: run with --force.",
         )
     existing = versions.find_versions(base)
     if digest not in versions.withdrawn_models(existing):

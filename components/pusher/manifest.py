@@ -147,7 +147,7 @@ def read_manifest(version: Path) -> Manifest | None:
         return Manifest.model_validate_json(path.read_text(encoding="utf-8"))
     except (ValidationError, UnicodeDecodeError) as error:
         raise PushError(
-            f"{path} is no manifest: {error}", "Remove that version's folder if nobody needs it."
+            f"{path} is not a manifest: {error}", "Remove that version's folder if nobody needs it."
         ) from error
 
 

@@ -182,7 +182,7 @@ def restore_version(base: Path, restored: Version, served: Version) -> tuple[Pat
     restored_manifest = restored.manifest
     if restored_manifest is None:
         raise PushError(
-            f"{restored.path} has no manifest: nobody can tell whether it is what was pushed.",
+            f"{restored.path} has no manifest, so nothing shows whether it is what was pushed.",
             "Choose a version that the Pusher wrote.",
         )
     existing = find_versions(base)

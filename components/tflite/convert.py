@@ -156,7 +156,7 @@ def _translated(error: ConverterError | RuntimeError) -> ExportError:
             "Build the model from other layers, or set tflite.quantization to none.",
         )
     return ExportError(
-        f"TF Lite has no such ops as the model uses: {', '.join(ops)}.",
-        "Build the model without them (Select TF ops are not used, for phones lack them), do their work in "
+        f"TF Lite lacks ops that the model uses: {', '.join(ops)}.",
+        "Build the model without them (Select TF ops are not used, since phones lack them), do their work in "
         "preprocessing_fn, or set tflite.quantization to none.",
     )

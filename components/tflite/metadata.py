@@ -197,7 +197,7 @@ def _check_labels(name: str, classes: int, labels: Sequence[str]) -> None:
         raise ExportError(
             f"the SavedModel names {len(labels)} classes ({', '.join(labels[:3])}, …), and its output {name!r} has "
             f"{classes}.",
-            "Make the class names in assets.extra/labels.txt as many as the model's classes.",
+            "Give assets.extra/labels.txt as many class names as the model has classes.",
         )
 
 

@@ -87,12 +87,12 @@ class Call:
             except NotQuickError:
                 pass
 
-        def answer() -> bytes:
+        def answer_in_time() -> bytes:
             if deadline is not None and time.monotonic() >= deadline:
                 raise ServingError(Code.DEADLINE_EXCEEDED, TOO_LATE)
             return bytes(self._method.answer(request, deadline).SerializeToString())
 
-        return await asyncio.get_running_loop().run_in_executor(self._pool, answer)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, answer_in_time)
 
     def _parse(self, data: bytes) -> Any:
         request, cause = self._method.request(), None

@@ -138,7 +138,7 @@ class BatchedSignature:
             # A client's bad requests must not fill the log, but a model that never runs in batches should be seen.
             self._has_failed = True
             reason = (
-                from_tensorflow(error).message if isinstance(error, tf.errors.OpError) else "its message is no text"
+                from_tensorflow(error).message if isinstance(error, tf.errors.OpError) else "its message is not text"
             )
             log.info("A batch of %s failed, and its requests ran by themselves: %s", self._signature.name, reason)
 

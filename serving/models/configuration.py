@@ -28,7 +28,7 @@ def configured_models(settings: ServerSettings) -> list[ModelConfig]:
         return read_models(settings.model_config_file)
     if settings.model_base_path is None:
         raise invalid(
-            "received neither model_base_path nor model_config_file, expected one of them: where do the models lie?"
+            "received neither model_base_path nor model_config_file, expected one of them: where are the models?"
         )
     return [ModelConfig(settings.model_name, settings.model_base_path.absolute())]
 

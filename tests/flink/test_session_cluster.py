@@ -114,7 +114,7 @@ def test_a_process_that_died_shows_its_last_lines(tmp_path: Path, fake_java: Pat
 
 def test_too_little_memory_is_told(tmp_path: Path, fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "machine_megabytes", lambda: 2048)
-    with pytest.raises(MillraceError, match="needs 4096 MB of memory; here are 2048 MB"):
+    with pytest.raises(MillraceError, match="needs 4096 MB of memory; this machine has 2048 MB"):
         Cluster(tmp_path / "flink", free_ports()).start()
 
 

@@ -106,7 +106,7 @@ def check_compose(document: dict[str, Any]) -> None:
 
 
 def check_inference_service(document: dict[str, Any]) -> None:
-    """Checks an InferenceService against KServe's published models and, where it refers to them, Kubernetes' schemas."""
+    """Checks an InferenceService against KServe's published models and, where it has them, Kubernetes' schemas."""
     schema = json.loads((SCHEMAS / "inferenceservice.json").read_text())
     file = f"kubernetes-json-schema/v{KUBERNETES_VERSIONS[-1]}.0-local-strict/_definitions.json"
     definitions = json.loads((Path(kubernetes_validate.__file__).parent / file).read_text())

@@ -160,12 +160,12 @@ WRONG = [
     (FORMS[0], "data_batch_2.bin", b"\0" * 3074, "found 3,074 bytes, expected records of 3,073 bytes, 1 for the label"),
     (FORMS[1], "data_batch_2.bin", b"", "found 0 bytes, expected records of 3,073 bytes"),
     (FORMS[0], "test_batch.bin", b"\0" * 3073 + b"\x0a" * 3073, "record 2: found the label 10, expected 0 to 9."),
-    (FORMS[1], "batches.meta.txt", b"cat\ndog\n", "found 2 names of classes, expected 10."),
-    (FORMS[2], "batches.meta", pickled({b"label_names": [b"cat"]}), "found 1 names of classes, expected 10."),
+    (FORMS[1], "batches.meta.txt", b"cat\ndog\n", "found 2 class names, expected 10."),
+    (FORMS[2], "batches.meta", pickled({b"label_names": [b"cat"]}), "found 1 class names, expected 10."),
     (FORMS[2], "batches.meta", pickled({b"fine": 1}), "found [b'fine'], expected a dictionary with 'label_names'."),
     (FORMS[3], "test_batch", batch_of(labels=[-1]), "record 1: found the label -1, expected 0 to 9."),
-    (FORMS[3], "test_batch", batch_of(labels=[1, 2]), "found other 'labels' than a list of 1 whole numbers."),
-    (FORMS[3], "test_batch", batch_of(labels=["1"]), "found other 'labels' than a list of 1 whole numbers."),
+    (FORMS[3], "test_batch", batch_of(labels=[1, 2]), "found 'labels' that are not a list of 1 whole numbers."),
+    (FORMS[3], "test_batch", batch_of(labels=["1"]), "found 'labels' that are not a list of 1 whole numbers."),
     (
         FORMS[3],
         "test_batch",
@@ -174,8 +174,8 @@ WRONG = [
     ),
     (FORMS[3], "test_batch", batch_of(data=[1]), "found a list as 'data', expected an array of (records, 3,072)."),
     (FORMS[3], "test_batch", pickled([1]), "found ['list'], expected a dictionary with 'data', 'labels'."),
-    (FORMS[2], "test_batch", batch_of()[:-9], "test_batch is no pickle of CIFAR-10: "),
-    (FORMS[2], "test_batch", b"", "test_batch is no pickle of CIFAR-10: Ran out of input."),
+    (FORMS[2], "test_batch", batch_of()[:-9], "test_batch is not a CIFAR-10 pickle: "),
+    (FORMS[2], "test_batch", b"", "test_batch is not a CIFAR-10 pickle: Ran out of input."),
     (
         FORMS[2],
         "test_batch",
@@ -220,7 +220,7 @@ class Touch:
 def test_a_pickle_cannot_call_anything(ingest: Ingest, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     store(tmp_path, FORMS[3], members(FORMS[3], batches()) | {"test_batch": pickle.dumps({b"data": Touch(victim)})})
-    with pytest.raises(DataError, match=r"it names io\.open, expected arrays and plain values alone\."):
+    with pytest.raises(DataError, match=r"it names io\.open, expected only arrays and plain values\."):
         ingest(FORMS[3])
     assert not victim.exists()
 
@@ -230,7 +230,7 @@ def test_a_pickle_cannot_call_anything(ingest: Ingest, tmp_path: Path) -> None:
 )
 def test_a_pickle_names_nothing_but_arrays(name: str) -> None:
     module, _, function = name.rpartition(".")
-    with pytest.raises(cifar10_source.UnsafePickleError, match=f"it names {name}, expected arrays"):
+    with pytest.raises(cifar10_source.UnsafePickleError, match=f"it names {name}, expected only arrays"):
         cifar10_source.load_pickle(f"c{module}\n{function}\n(tR.".encode())
 
 

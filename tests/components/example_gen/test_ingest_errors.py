@@ -95,7 +95,9 @@ def test_differing_headers(ingest: Ingest, tmp_path: Path) -> None:
     (tmp_path / "2.csv").write_text("a,c\n1,2\n")
     with pytest.raises(DataError) as caught:
         ingest("*.csv")
-    assert f"{tmp_path}/2.csv has another header than {tmp_path}/1.csv: it lacks 'b' and adds 'c'." in str(caught.value)
+    assert f"{tmp_path}/2.csv has a different header from {tmp_path}/1.csv: it lacks 'b' and adds 'c'." in str(
+        caught.value
+    )
 
 
 @pytest.mark.parametrize(

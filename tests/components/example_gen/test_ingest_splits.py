@@ -89,7 +89,8 @@ def test_what_a_pattern_is_matched_against(tmp_path: Path, path: str, pattern: s
         ),
         (
             {"train": "*", "eval": "eval*"},
-            "data.splits: eval.csv matches the patterns of train ('*') and eval ('eval*'), expected of one split only.",
+            "data.splits: eval.csv matches the patterns of train ('*') and eval ('eval*'), "
+            "expected those of only one split.",
         ),
         ({"train": "TRAIN*", "eval": "e*"}, "the pattern 'TRAIN*' of split 'train' matches no file"),
     ],

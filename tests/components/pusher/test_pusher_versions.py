@@ -172,7 +172,7 @@ def test_a_folder_that_is_not_there_has_no_versions(tmp_path: Path) -> None:
 def test_a_manifest_that_cannot_be_read_is_told(push: Push, base: Path) -> None:
     push()
     (base / str(NOW) / manifest.MANIFEST_FILE).write_text("{")
-    with pytest.raises(PushError, match=r"manifest\.json is no manifest: "):
+    with pytest.raises(PushError, match=r"manifest\.json is not a manifest: "):
         versions.find_versions(base)
 
 
@@ -222,7 +222,7 @@ def test_a_version_that_decayed_is_not_restored(push: Push, base: Path) -> None:
 def test_a_version_without_a_manifest_is_not_restored(push: Push, base: Path) -> None:
     (base / "1").mkdir(parents=True)
     push()
-    with pytest.raises(PushError, match="1 has no manifest: nobody can tell whether it is what was pushed"):
+    with pytest.raises(PushError, match="1 has no manifest, so nothing shows whether it is what was pushed"):
         restored(base, 1)
 
 

@@ -42,8 +42,8 @@ def test_ops_that_tf_lite_lacks_are_named(tmp_path: Path, quantization: convert.
     with pytest.raises(ExportError) as caught:
         convert.convert(model, quantization, representative)
     assert str(caught.value) == (
-        "TF Lite has no such ops as the model uses: AsString, Erf, StringToNumber.\n"
-        "Build the model without them (Select TF ops are not used, for phones lack them), do their work in "
+        "TF Lite lacks ops that the model uses: AsString, Erf, StringToNumber.\n"
+        "Build the model without them (Select TF ops are not used, since phones lack them), do their work in "
         "preprocessing_fn, or set tflite.quantization to none."
     )
     assert "ERROR_NEEDS_FLEX_OPS" in str(caught.value.__cause__)

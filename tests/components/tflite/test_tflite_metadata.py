@@ -159,7 +159,7 @@ def test_labels_must_be_as_many_as_classes(plain: bytes) -> None:
         metadata.add_metadata(plain, replace(DIGITS, labels=LABELS[:9]))
     assert str(caught.value) == (
         "the SavedModel names 9 classes (a, b, c, …), and its output 'probabilities' has 10.\n"
-        "Make the class names in assets.extra/labels.txt as many as the model's classes."
+        "Give assets.extra/labels.txt as many class names as the model has classes."
     )
 
 
