@@ -84,6 +84,7 @@ class Metric(Record):
         bar: The bar; empty if there is none.
         interval: The value's confidence interval, if it was computed.
         difference: The difference from the baseline, if there is one and it was computed.
+        no_interval: Why there is no interval, such as "too few positives to tell (12 of 600 rows; …)", if known.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Metric(Record):
     bar: Bar = Bar()
     interval: Interval | None = None
     difference: Difference | None = None
+    no_interval: str | None = None
 
 
 class Slice(Record):
@@ -103,12 +105,14 @@ class Slice(Record):
         rows: How many rows these are.
         metrics: By name, computed as `Metric.value` is; None if a metric is undefined.
         intervals: By metric, if they were computed.
+        no_intervals: By metric, as `Metric.no_interval`.
     """
 
     slice: str
     rows: int
     metrics: dict[str, float | None]
     intervals: dict[str, Interval | None] = Field(default_factory=dict)
+    no_intervals: dict[str, str] = Field(default_factory=dict)
 
 
 class Summary(Record):
@@ -149,6 +153,7 @@ class CalibrationBin(Record):
         rows: How many rows are in it.
         mean_prediction: Their mean prediction.
         mean_label: Their mean label; the same as the mean prediction if the model is perfectly calibrated.
+        weight: The sum of their weights, by which both are means; None in older files.
     """
 
     low: float
@@ -156,6 +161,7 @@ class CalibrationBin(Record):
     rows: int
     mean_prediction: float
     mean_label: float
+    weight: float | None = None
 
 
 class Confusion(Record):

@@ -142,8 +142,7 @@ class Evaluator(base_component.BaseComponent):
 
 def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
     """TFMA's configuration: each metric under its class name, the overall slice always first."""
-    metrics = [tfma.MetricConfig(class_name="ExampleCount")]
-    metrics += [
+    metrics = [
         tfma.MetricConfig(class_name=name, config=json.dumps({"name": name}), per_slice_thresholds=_thresholds(bar))
         for name, bar in settings.metrics.items()
     ]
@@ -153,12 +152,20 @@ def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
                 signature_name="serving_default",
                 label_key=label,
                 prediction_key=settings.prediction_key,
+                example_weight_key=settings.example_weight,
                 # Only the label: transformed features would hide the raw values that the slices are cut by.
                 preprocessing_function_names=["transform_label"],
             )
         ],
         slicing_specs=[tfma.SlicingSpec(), *(tfma.SlicingSpec(feature_keys=keys) for keys in settings.slices)],
-        metrics_specs=[tfma.MetricsSpec(metrics=metrics)],
+        metrics_specs=[
+            # Rows are counted, whatever they weigh.
+            tfma.MetricsSpec(
+                metrics=[tfma.MetricConfig(class_name="ExampleCount")],
+                example_weights=tfma.ExampleWeightOptions(unweighted=True),
+            ),
+            tfma.MetricsSpec(metrics=metrics),
+        ],
     )
 
 

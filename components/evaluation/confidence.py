@@ -5,28 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from components.evaluation import intervals, measures, predictions
+from components.evaluation import areas, estimates, intervals, measures, predictions
+from components.evaluation.areas import Area
+from components.evaluation.estimates import ALL_ROWS, Estimate, Sampling
 from components.evaluation.measures import Measure
 from components.evaluation.predictions import Array, PredictionsTable, ScoredRows, SliceKey
 from contracts.evaluation import Difference, Interval
 
-TOLERANCE = 0.002
-"""How far a value computed from the table may be from TFMA's, times the value where that is more than 1."""
-
-ROUNDING = 1e-6
-"""How far sums in float32 may take a value out of its interval."""
-
 BINS = 10_000
 """TFMA counts scores between so many thresholds, from 0 to 1, for the areas under curves."""
 
+UNDEFINED_DRAWS = "too few rows to tell (some draws of the bootstrap leave it undefined)"
+
 
 @dataclass(frozen=True)
-class Area:
-    """The area under a curve.
+class ShownArea:
+    """An area under a curve.
 
     Attributes:
         exact: Of the scores themselves.
@@ -42,16 +39,18 @@ class Confidence:
     """What is known about the metrics of one group of rows.
 
     Attributes:
-        values: By metric, computed from the rows of the table.
-        intervals: By metric.
-        differences: By metric, where there is a baseline.
+        estimates: By metric, where there is an interval.
+        differences: By metric, likewise, where there is a baseline.
+        reasons: By metric why there is no interval.
         areas: By metric and whether it is the baseline's; nothing where the table lacks rows.
+        sampling: Which rows the table keeps.
     """
 
-    values: Mapping[str, float]
-    intervals: Mapping[str, Interval]
-    differences: Mapping[str, Difference]
-    areas: Mapping[tuple[str, bool], Area] = field(default_factory=dict)
+    estimates: dict[str, Estimate] = field(default_factory=dict)
+    differences: dict[str, Estimate] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    areas: dict[tuple[str, bool], ShownArea] = field(default_factory=dict)
+    sampling: Sampling = ALL_ROWS
 
     def value(self, name: str, theirs: float | None, of_baseline: bool = False) -> float | None:
         """The value to show of a metric that TFMA says is `theirs`: that, or an area as it is without bins.
@@ -59,7 +58,7 @@ class Confidence:
         Where many scores are in one bin, as those of the rows of a slice may be, TFMA's area is far from the exact one.
         """
         area = self.areas.get((name, of_baseline))
-        same_metric = area is not None and theirs is not None and abs(area.binned - theirs) <= TOLERANCE
+        same_metric = area is not None and theirs is not None and abs(area.binned - theirs) <= estimates.TOLERANCE
         return area.exact if area and same_metric else theirs
 
     def interval(self, name: str, shown: float | None) -> Interval | None:
@@ -68,29 +67,23 @@ class Confidence:
         None where there is none, and where the value computed here is another: an interval of another quantity, such as
         that of a metric whose name is known and whose definition is not, is worse than none.
         """
-        interval = self.intervals.get(name)
-        return _around(interval, self.values[name], shown) if interval else None
+        estimate = self.estimates.get(name)
+        return estimate.interval(shown, self.sampling) if estimate and shown is not None else None
+
+    def no_interval(self, name: str, shown: float | None) -> str | None:
+        """Why a metric whose value is shown as this has no interval; None where it has one, or no method is known."""
+        estimate = self.estimates.get(name)
+        if estimate and shown is not None and self.interval(name, shown) is None:
+            return f"another quantity (the rows that were kept give {estimate.value:.4g})"
+        return self.reasons.get(name)
 
     def difference(self, name: str, shown: float | None, baseline: float | None) -> Difference | None:
         """The difference of a metric whose values are shown as these; None as for `interval`."""
-        difference = self.differences.get(name)
-        if difference is None or shown is None or baseline is None:
+        estimate = self.differences.get(name)
+        if estimate is None or shown is None or baseline is None:
             return None
-        ends = _around(difference, difference.value, shown - baseline)
-        return difference.model_copy(update={"low": ends.low, "high": ends.high}) if ends else None
-
-
-def _around(interval: Interval, ours: float, shown: float | None) -> Interval | None:
-    """The interval of the value computed here as that of the value shown; None if they are not the same metric's."""
-    slack = ROUNDING * max(1.0, abs(ours))
-    if shown is None or abs(ours - shown) > TOLERANCE * max(1.0, abs(shown)):
-        return None
-    if not interval.low - slack <= ours <= interval.high + slack:
-        return None
-    if interval.low <= shown <= interval.high:
-        return interval
-    low, high = (end + shown - ours for end in (interval.low, interval.high))
-    return interval.model_copy(update={"low": min(low, shown), "high": max(high, shown)})
+        interval = estimate.interval(shown - baseline, self.sampling)
+        return Difference(value=shown - baseline, **dict(interval)) if interval else None
 
 
 def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Sequence[SliceKey]) -> list[Confidence]:
@@ -106,46 +99,42 @@ def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Se
     """
     rows, sound = predictions.score_rows(table)
     if rows.task == "other":
-        return [Confidence({}, {}, {}) for _ in slices]
-    groups = [predictions.rows_of_slice(sound, key) for key in slices]
-    all_kept = len(rows.labels) == table.rows
-    measured = [_Group(rows.take(group), names, all_kept) for group in groups]
-    drawn = intervals.bootstrap_sums([group.columns() for group in measured], groups)
-    return [group.confidence(sums) for group, sums in zip(measured, drawn, strict=True)]
+        return [Confidence() for _ in slices]
+    members = [predictions.rows_of_slice(sound, key) for key in slices]
+    # What TFMA makes of a row whose prediction is not a number is not known: its own areas are shown then.
+    exact = len(rows.labels) == table.rows
+    groups = [_Group(rows.take(group), names, Sampling.of(table), exact) for group in members]
+    drawn = intervals.bootstrap_sums([group.columns() for group in groups], members)
+    return [group.confidence(sums) for group, sums in zip(groups, drawn, strict=True)]
 
 
 class _Group:
-    """The metrics of one group of rows: those from sums that are drawn anew, and the others."""
+    """The metrics of one group of rows: those from sums that are drawn anew, and the areas under curves."""
 
-    def __init__(self, rows: ScoredRows, names: Sequence[str], all_kept: bool) -> None:
-        self._rows = rows
-        self._all_kept = all_kept
-        self._names = names
-        self._baseline = rows.baseline
+    def __init__(self, rows: ScoredRows, names: Sequence[str], sampling: Sampling, exact: bool) -> None:
+        self._rows, self._names, self._sampling, self._exact = rows, names, sampling, exact
+        self._columns: dict[tuple[str, bool], Array] = {}
         self._measures: dict[str, Measure] = {}
-        self._sums: dict[str, Array] = {}
-        self._columns: list[Array] = []
-        self._places: dict[tuple[str, bool], slice] = {}
         for name in names if len(rows.labels) else ():
             if measure := measures.measure_named(rows.task, name):
-                self._add(name, measure)
+                self._measures[name] = measure
+                for of_baseline, predicted in self._models():
+                    columns = measure.columns(rows.labels, predicted) * rows.weights[:, None]
+                    self._columns[name, of_baseline] = columns
 
-    def _add(self, name: str, measure: Measure) -> None:
-        columns = measure.columns(self._rows.labels, self._rows.predictions)
-        self._measures[name], self._sums[name] = measure, columns.sum(axis=0, dtype=np.float64)
-        if not measure.proportion or self._baseline is not None:
-            self._place(name, False, columns)
-        if self._baseline is not None:
-            self._place(name, True, measure.columns(self._rows.labels, self._baseline))
+    def _models(self) -> list[tuple[bool, Array]]:
+        """The predictions of the models that there are, by whether it is the baseline."""
+        baseline = self._rows.baseline
+        return [(False, self._rows.predictions), *([] if baseline is None else [(True, baseline)])]
 
-    def _place(self, name: str, of_baseline: bool, columns: Array) -> None:
-        start = sum(column.shape[1] for column in self._columns)
-        self._places[name, of_baseline] = slice(start, start + columns.shape[1])
-        self._columns.append(columns)
+    def _drawn(self) -> dict[tuple[str, bool], Array]:
+        """The columns whose sums are drawn anew; an interval of a proportion alone takes none."""
+        compared = self._rows.baseline is not None
+        return {key: part for key, part in self._columns.items() if compared or not self._measures[key[0]].proportion}
 
     def columns(self) -> Array:
         """What is to be summed up over rows that are drawn anew, [n, s]."""
-        return np.concatenate(self._columns, axis=1) if self._columns else np.zeros((len(self._rows.labels), 0))
+        return np.concatenate([np.zeros((len(self._rows.labels), 0)), *self._drawn().values()], axis=1)
 
     def confidence(self, drawn: Array) -> Confidence:
         """The intervals.
@@ -153,71 +142,82 @@ class _Group:
         Args:
             drawn: The sums of `columns`, [s, replicates].
         """
-        values: dict[str, float] = {}
-        known: dict[str, Interval | None] = {}
-        differences: dict[str, Difference | None] = {}
-        for name, how in self._measures.items():
-            values[name] = float(how.value(self._sums[name]))
-            known[name] = self._interval(name, how, drawn)
-            differences[name] = self._difference(name, how, drawn)
-        if self._rows.task == "binary" and len(self._rows.labels):
-            self._add_ranked(values, known, differences)
-        areas = self._areas() if self._all_kept and self._rows.task == "binary" else {}
-        differences_made = {name: one for name, one in differences.items() if one}
-        return Confidence(values, _defined_intervals(known), differences_made, areas)
+        ends = np.cumsum([columns.shape[1] for columns in self._drawn().values()])[:-1]
+        replicates = dict(zip(self._drawn(), np.split(drawn, ends), strict=False))
+        known = Confidence(sampling=self._sampling)
+        for name, measure in self._measures.items():
+            if estimate := self._estimate(name, measure, replicates):
+                known.estimates[name] = estimate
+            elif math.isfinite(self._value(name, False)):
+                known.reasons[name] = UNDEFINED_DRAWS
+            if self._rows.baseline is not None and (difference := self._difference(name, measure, replicates)):
+                known.differences[name] = difference
+        if self._rows.task == "binary":
+            self._add_areas(known)
+        return known
 
-    def _areas(self) -> dict[tuple[str, bool], Area]:
-        positive = self._rows.labels == 1
-        if positive.all() or not positive.any():
-            return {}
-        models = {False: self._rows.predictions} | ({} if self._baseline is None else {True: self._baseline})
-        return {
-            (name, of_baseline): Area(area(positive, scores), area(positive, _binned(scores)))
-            for of_baseline, scores in models.items()
-            for name, area in _AREAS.items()
-            if name in self._names
-        }
+    def _value(self, name: str, of_baseline: bool) -> float:
+        return float(self._measures[name].value(self._columns[name, of_baseline].sum(axis=0, dtype=np.float64)))
 
-    def _interval(self, name: str, how: Measure, drawn: Array) -> Interval | None:
-        if how.proportion:
-            successes, trials = self._sums[name]
-            return intervals.wilson(round(successes), round(trials))
-        return intervals.percentiles(how.value(drawn[self._places[name, False]]))
+    def _estimate(self, name: str, measure: Measure, drawn: Mapping[tuple[str, bool], Array]) -> Estimate | None:
+        if measure.proportion:
+            return estimates.proportion(*self._columns[name, False].T)
+        return estimates.bootstrapped(self._value(name, False), measure.value(drawn[name, False]), intervals.BOOTSTRAP)
 
-    def _difference(self, name: str, how: Measure, drawn: Array) -> Difference | None:
-        if self._baseline is None:
-            return None
-        theirs = how.columns(self._rows.labels, self._baseline).sum(axis=0, dtype=np.float64)
-        value = float(how.value(self._sums[name]) - how.value(theirs))
-        ours, others = (how.value(drawn[self._places[name, which]]) for which in (False, True))
+    def _difference(self, name: str, measure: Measure, drawn: Mapping[tuple[str, bool], Array]) -> Estimate | None:
         with np.errstate(invalid="ignore"):
             # Not defined where both are infinite.
-            interval = intervals.percentiles(ours - others, "paired bootstrap")
-        return Difference(value=value, **dict(interval)) if interval and math.isfinite(value) else None
+            value = self._value(name, False) - self._value(name, True)
+            replicates = measure.value(drawn[name, False]) - measure.value(drawn[name, True])
+        return estimates.bootstrapped(value, replicates, f"paired {intervals.BOOTSTRAP}")
 
-    def _add_ranked(
-        self, values: dict[str, float], known: dict[str, Interval | None], differences: dict[str, Difference | None]
-    ) -> None:
-        positive, scores = self._rows.labels == 1, self._rows.predictions
-        if "AUC" in self._names and (value := intervals.roc_area(positive, scores)) is not None:
-            values["AUC"], known["AUC"] = value, intervals.delong(positive, scores)
-            if self._baseline is not None:
-                differences["AUC"] = intervals.delong_difference(positive, scores, self._baseline)
-        if "AUCPrecisionRecall" in self._names and positive.any():
-            values["AUCPrecisionRecall"] = intervals.precision_recall_value(positive, scores)
-            known["AUCPrecisionRecall"] = intervals.precision_recall_area(positive, scores)
+    def _add_areas(self, known: Confidence) -> None:
+        """Adds the areas under the curves of binary scores."""
+        weighty = self._rows.weights > 0
+        positive, weights = self._rows.labels[weighty] == 1, self._rows.weights[weighty]
+        if positive.all() or not positive.any():
+            return
+        scores = [predicted[weighty] for _, predicted in self._models()]
+        under_roc = [areas.roc(positive, each, weights).value for each in scores]
+        for name, curve in _CURVES.items():
+            if name not in self._names:
+                continue
+            made = [curve.area(positive, each, weights) for each in scores]
+            binned = [curve.area(positive, _binned(each), weights).value for each in scores]
+            values = [area.value for area in made] if self._sampling.kept == 1 else binned
+            if reason := areas.too_few(positive, weights, under_roc[:1], curve.misranked):
+                known.reasons[name] = reason
+            else:
+                known.estimates[name] = estimates.area(values[0], made[0].standard_error, curve.method)
+            if len(made) == 2 and areas.too_few(positive, weights, under_roc, curve.misranked) is None:
+                method = f"paired {curve.method}"
+                known.differences[name] = estimates.area_difference(values[0] - values[1], made[0], made[1], method)
+            if self._exact:
+                for (of_baseline, _), area, value in zip(self._models(), made, binned, strict=True):
+                    known.areas[name, of_baseline] = ShownArea(area.value, value)
 
 
-_AREAS: dict[str, Callable[[Array, Array], Any]] = {
-    "AUC": intervals.roc_area,
-    "AUCPrecisionRecall": intervals.precision_recall_value,
+@dataclass(frozen=True)
+class _Curve:
+    """A curve under which there is an area.
+
+    Attributes:
+        area: The area of positive rows, scores and weights.
+        method: How its standard error is made.
+        misranked: How many misranked rows it takes.
+    """
+
+    area: Callable[[Array, Array, Array], Area]
+    method: str
+    misranked: int
+
+
+_CURVES = {
+    "AUC": _Curve(areas.roc, "DeLong", areas.MISRANKED_FOR_ROC),
+    "AUCPrecisionRecall": _Curve(areas.precision_recall, "linearized", areas.MISRANKED_FOR_PRECISION_RECALL),
 }
 
 
 def _binned(scores: Array) -> Array:
     """Scores in TFMA's bins: its first threshold is below 0, the others end the bins, which they belong to."""
     return np.asarray(np.maximum(np.ceil(scores * (BINS - 1)), 1))
-
-
-def _defined_intervals(known: Mapping[str, Interval | None]) -> dict[str, Interval]:
-    return {name: one for name, one in known.items() if one is not None and math.isfinite(one.low + one.high)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from tensorflow.core.example.example_pb2 import Example
 
-from components.evaluation import measures, predictions
+from components.evaluation import areas, measures, predictions
 from components.evaluation.measures import THRESHOLD
 from components.evaluation.predictions import Array, PredictionsTable, ScoredRows, Task, WorstRow
 from contracts.evaluation import CalibrationBin, Confusion, Insights, Point, Scores, WorstExample
@@ -26,7 +26,8 @@ def calibration(rows: ScoredRows) -> list[CalibrationBin]:
     """Predictions against what came true, in bins; those without rows are left out.
 
     In a binary task bins of the score, of equal width; with several classes the same of the top score against whether
-    that class was right; for numbers groups of as many rows each, by prediction.
+    that class was right; for numbers groups of as many rows each, by prediction. Means are by the rows' weights; a bin
+    of rows that weigh nothing is left out.
     """
     labels, predictions = _to_calibrate(rows)
     if rows.task == "regression":
@@ -41,22 +42,24 @@ def calibration(rows: ScoredRows) -> list[CalibrationBin]:
             low=float(edges[place]),
             high=float(edges[place + 1]),
             rows=int(inside.sum()),
-            mean_prediction=float(predictions[inside].mean()),
-            mean_label=float(labels[inside].mean()),
+            mean_prediction=float(np.average(predictions[inside], weights=rows.weights[inside])),
+            mean_label=float(np.average(labels[inside], weights=rows.weights[inside])),
+            weight=float(rows.weights[inside].sum()),
         )
         for place in range(len(edges) - 1)
-        if (inside := places == place).any()
+        if rows.weights[inside := places == place].any()
     ]
 
 
 def calibration_error(bins: Sequence[CalibrationBin]) -> float:
-    """The expected calibration error: how far predictions are from what came true, averaged over rows.
+    """The expected calibration error: how far predictions are from what came true, averaged over rows by weight.
 
     Naeini, Cooper & Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning, AAAI; for the
     top score of several classes Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML.
     """
-    rows = sum(part.rows for part in bins)
-    return float(sum(part.rows * abs(part.mean_prediction - part.mean_label) for part in bins) / rows)
+    weights = [part.rows if part.weight is None else part.weight for part in bins]
+    distances = [abs(part.mean_prediction - part.mean_label) for part in bins]
+    return float(np.average(distances, weights=weights))
 
 
 def confusion(rows: ScoredRows, classes: Sequence[str]) -> Confusion | None:
@@ -111,11 +114,10 @@ def _to_calibrate(rows: ScoredRows) -> tuple[Array, Array]:
 
 
 def _cumulated(rows: ScoredRows) -> tuple[Array, Array]:
-    """True and false positives at each score as the threshold, from above the highest down, int [thresholds + 1]."""
-    order = np.argsort(-rows.predictions, kind="stable")
-    score, positive = rows.predictions[order], rows.labels[order] == 1
-    last = np.append(np.flatnonzero(np.diff(score)), len(score) - 1)
-    true, false = (np.concatenate([[0], np.cumsum(which)[last]]) for which in (positive, ~positive))
+    """What true and false positives weigh at each score as the threshold, from above the highest down."""
+    weighty = rows.weights > 0
+    by_level = areas.weight_by_level(rows.labels[weighty] == 1, rows.predictions[weighty], rows.weights[weighty])
+    true, false = (np.concatenate([[0.0], np.cumsum(weights)]) for weights in by_level[1:])
     return true, false
 
 
@@ -236,7 +238,7 @@ def describe(table: PredictionsTable, class_names: Sequence[str] | None = None) 
         rows_kept=len(sound.labels),
         classes=classes,
         calibration=bins,
-        calibration_error=calibration_error(bins) if classes else None,
+        calibration_error=calibration_error(bins) if classes and bins else None,
         confusion=confusion(rows, classes) if classes else None,
         scores=scores(rows) if binary else None,
         roc=roc(rows) if binary else None,

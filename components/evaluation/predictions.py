@@ -24,6 +24,8 @@ MAX_VALUES = 10_000_000
 
 WORST_ROWS = 20
 
+OPTIONAL_COLUMNS = ("baseline", "weights")
+
 Array = npt.NDArray[Any]
 Values = tuple[str, ...]
 """What a row has of a feature, as text: nothing, one value, or several."""
@@ -69,6 +71,7 @@ class PredictionsTable:
         slices: For each of them a position in `values`, int32 [n, features].
         values: For each of them what rows have of it.
         worst: The rows that the model is most wrong about, the worst first.
+        weights: At least 0, float64 [n]; None where rows have none.
     """
 
     rows: int
@@ -80,6 +83,7 @@ class PredictionsTable:
     slices: Array
     values: tuple[tuple[Values, ...], ...]
     worst: tuple[WorstRow, ...] = ()
+    weights: Array | None = None
 
     def take(self, which: Array) -> PredictionsTable:
         """The rows at these positions or under this mask; `rows` and `worst` stay."""
@@ -91,6 +95,7 @@ class PredictionsTable:
             predictions=self.predictions[which],
             baseline=baseline,
             slices=self.slices[which],
+            weights=None if self.weights is None else self.weights[which],
         )
 
 
@@ -124,25 +129,31 @@ def merge_tables(
     if len(widths) > 1 or widths == {0}:
         return unknown_table(rows)
     [width] = widths
-    compared = all(part.baseline is not None for part in parts)
     values, slices = _merged_values(parts)
     whole = PredictionsTable(
         rows=rows,
         digests=np.concatenate([part.digests for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
         predictions=np.concatenate([part.predictions for part in parts]),
-        baseline=np.concatenate([part.baseline for part in parts if part.baseline is not None]) if compared else None,
+        baseline=_joined([part.baseline for part in parts]),
         features=parts[0].features,
         slices=slices,
         values=values,
         worst=tuple(
             heapq.nsmallest(WORST_ROWS, (row for part in parts for row in part.worst), key=lambda row: row.rank)
         ),
+        weights=_joined([part.weights for part in parts]),
     )
     limit = max(1, min(max_rows, max_values // width))
     if len(whole.digests) <= limit:
         return whole
     return whole.take(np.argpartition(whole.digests, limit - 1)[:limit])
+
+
+def _joined(columns: Sequence[Array | None]) -> Array | None:
+    """A column of all parts; None where one lacks it."""
+    known = [column for column in columns if column is not None]
+    return np.concatenate(known) if len(known) == len(columns) else None
 
 
 def in_order(table: PredictionsTable) -> PredictionsTable:
@@ -181,8 +192,7 @@ def table_to_bytes(table: PredictionsTable) -> bytes:
         "worst_predictions": np.array([row.prediction for row in table.worst], np.float32),
         "worst_serialized": np.frombuffer(b"".join(row.serialized for row in table.worst), np.uint8),
     }
-    if table.baseline is not None:
-        arrays["baseline"] = table.baseline
+    arrays |= {name: part for name in OPTIONAL_COLUMNS if (part := getattr(table, name)) is not None}
     header = {
         "rows": table.rows,
         "features": table.features,
@@ -208,11 +218,11 @@ def table_from_bytes(content: bytes) -> PredictionsTable:
         digests=arrays["digests"],
         labels=arrays["labels"],
         predictions=arrays["predictions"],
-        baseline=arrays.get("baseline"),
         features=tuple(header["features"]),
         slices=arrays["slices"],
         values=tuple(tuple(tuple(value) for value in known) for known in header["values"]),
         worst=tuple(worst),
+        **{name: arrays.get(name) for name in OPTIONAL_COLUMNS},
     )
 
 
@@ -229,17 +239,19 @@ class ScoredRows:
         labels: Class ids or numbers, float64 [n]; in a binary task 0 and 1.
         predictions: The chance of 1 or a number, float64 [n], or of each class, float64 [n, k].
         baseline: The baseline's, or None.
+        weights: At least 0, float64 [n]; 1 where rows have none.
     """
 
     task: Task
     labels: Array
     predictions: Array
     baseline: Array | None
+    weights: Array
 
     def take(self, which: Array) -> ScoredRows:
         """The rows at these positions."""
         baseline = None if self.baseline is None else self.baseline[which]
-        return ScoredRows(self.task, self.labels[which], self.predictions[which], baseline)
+        return ScoredRows(self.task, self.labels[which], self.predictions[which], baseline, self.weights[which])
 
 
 def score_rows(table: PredictionsTable) -> tuple[ScoredRows, PredictionsTable]:
@@ -249,7 +261,8 @@ def score_rows(table: PredictionsTable) -> tuple[ScoredRows, PredictionsTable]:
         sound &= np.isfinite(table.baseline).all(axis=1)
     rows = table.take(sound)
     baseline = None if rows.baseline is None else _shaped(rows.baseline)
-    return ScoredRows(_task(rows), rows.labels, _shaped(rows.predictions), baseline), rows
+    weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
+    return ScoredRows(_task(rows), rows.labels, _shaped(rows.predictions), baseline, weights), rows
 
 
 def rows_of_slice(table: PredictionsTable, key: SliceKey) -> Array:

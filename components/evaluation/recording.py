@@ -37,6 +37,7 @@ from components.evaluation.predictions import (
     text_of,
     unknown_table,
 )
+from contracts.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,14 @@ class Source:
         baseline: The baseline's name, or None.
         prediction_key: Which output of the model is judged, where it serves several.
         features: Those that slices are cut by.
+        weight: The feature that says what a row weighs, or None.
     """
 
     candidate: str | None
     baseline: str | None
     prediction_key: str
     features: tuple[str, ...]
+    weight: str | None = None
 
     @classmethod
     def of(cls, config: tfma.EvalConfig) -> Source:
@@ -113,7 +116,8 @@ class Source:
         names = {spec.is_baseline: spec.name for spec in config.model_specs} if len(config.model_specs) > 1 else {}
         candidate = next(spec for spec in config.model_specs if not spec.is_baseline)
         features = sorted({key for spec in config.slicing_specs for key in spec.feature_keys})
-        return cls(names.get(False), names.get(True), candidate.prediction_key, tuple(features))
+        weight = candidate.example_weight_key or None
+        return cls(names.get(False), names.get(True), candidate.prediction_key, tuple(features), weight)
 
 
 def table_recorder(path: str, source: Source) -> Recorder:
@@ -152,8 +156,12 @@ def read_batch(batch: Mapping[str, Any], source: Source) -> PredictionsTable:
     Args:
         batch: TFMA's extracts before the batches are taken apart.
         source: Where in it labels and predictions are.
+
+    Raises:
+        DataError: A row's weight is missing, negative or no number.
     """
     serialized = np.asarray(batch[constants.INPUT_KEY]).ravel()
+    weights = _weights(batch, source, len(serialized)) if source.weight else None
     judged = _labels_and_predictions(batch, source.candidate, source.prediction_key)
     if judged is None:
         return unknown_table(len(serialized))
@@ -172,6 +180,7 @@ def read_batch(batch: Mapping[str, Any], source: Source) -> PredictionsTable:
         slices=np.stack([codes for codes, _ in slices], 1) if slices else np.zeros((len(serialized), 0), np.int32),
         values=tuple(values for _, values in slices),
         worst=_worst(serialized, digests, labels, predictions),
+        weights=weights,
     )
 
 
@@ -218,19 +227,40 @@ def _feature(batch: Mapping[str, Any], model: str | None, name: str) -> Any:
     return of_model.get(name, batch[constants.FEATURES_KEY].get(name))
 
 
-def _values(column: Any, rows: int) -> tuple[Array, tuple[Values, ...]]:
-    """A feature as positions, int32 [rows], among what its rows have of it."""
-    if column is None:
-        return np.zeros(rows, np.int32), ((),)
+def _cells(column: Any, rows: int) -> list[list[Any]]:
+    """What each row has of a feature: nothing, one value, or several."""
     if isinstance(column, np.ndarray):
-        cells: Sequence[Any] = column.reshape(rows, math.prod(column.shape[1:])).tolist()
-    else:
-        cells = [[] for _ in range(rows)]
+        dense: list[list[Any]] = column.reshape(rows, math.prod(column.shape[1:])).tolist()
+        return dense
+    cells: list[list[Any]] = [[] for _ in range(rows)]
+    if column is not None:
         for index, value in zip(column.indices, column.values.tolist(), strict=True):
             cells[index[0]].append(value)
+    return cells
+
+
+def _values(column: Any, rows: int) -> tuple[Array, tuple[Values, ...]]:
+    """A feature as positions, int32 [rows], among what its rows have of it."""
     positions: dict[Values, int] = {}
-    codes = [positions.setdefault(tuple(map(text_of, cell)), len(positions)) for cell in cells]
+    codes = [positions.setdefault(tuple(map(text_of, cell)), len(positions)) for cell in _cells(column, rows)]
     return np.array(codes, np.int32), tuple(positions)
+
+
+def _weights(batch: Mapping[str, Any], source: Source, rows: int) -> Array:
+    """What each row weighs, float64 [rows]."""
+    cells = _cells(_feature(batch, source.candidate, str(source.weight)), rows)
+    wrong = [cell for cell in cells if not (len(cell) == 1 and _is_weight(cell[0]))]
+    if wrong:
+        raise DataError(
+            f"evaluator.example_weight: of {rows:,} rows that were read together {len(wrong):,} have no weight in "
+            f"{source.weight!r}; received {wrong[0]}, expected one number of at least 0.",
+            "Give each row its weight in the data, or take example_weight out of recipe.yaml.",
+        )
+    return np.array(cells, np.float64).ravel()
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
 
 
 def _write_table(table: PredictionsTable, path: str) -> None:

@@ -61,12 +61,14 @@ class EvaluatorSettings(Settings):
         metrics: TFMA or Keras metric class names, each with its bar (or nothing).
         slices: Raw features by whose values the metrics are broken down; a list crosses several.
         prediction_key: Which output of the model is judged, where it serves several.
+        example_weight: A raw feature: how much a row counts for in all metrics and intervals, at least 0.
         min_slice_rows: Slices with fewer rows are left out of the printed table; TFMA's output holds them all.
     """
 
     metrics: dict[str, MetricBar] = Field(min_length=1)
     slices: list[list[str]] = Field(default_factory=list)
     prediction_key: str | None = None
+    example_weight: str | None = None
     min_slice_rows: int = Field(default=30, ge=1)
 
     @field_validator("metrics", mode="before")

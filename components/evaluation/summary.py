@@ -71,6 +71,7 @@ def _metric(
         interval=sure.interval(name, shown),
         baseline=shown_baseline,
         difference=sure.difference(name, shown, shown_baseline),
+        no_interval=sure.no_interval(name, shown),
         passed=passed_tfma if same or shown is None else _reaches(bar, shown, shown_baseline),
         bar=Bar(**bar.model_dump()),
     )
@@ -95,6 +96,7 @@ def _slice(key: ValuedSliceKey, values: dict[str, float], settings: EvaluatorSet
         rows=int(values[ROWS_METRIC]),
         metrics=metrics,
         intervals={name: sure.interval(name, value) for name, value in metrics.items()},
+        no_intervals={name: why for name, value in metrics.items() if (why := sure.no_interval(name, value))},
     )
 
 

@@ -41,8 +41,13 @@ def check(recipe: Recipe, inputs: files.InputFiles) -> None:
     for position, keys in enumerate(recipe.settings.evaluator.slices):
         for key in keys:
             _check_known(f"{recipe.path}: evaluator.slices.{position}", key, columns, file_name)
-    if recipe.settings.data.split_by is not None:
-        _check_known(f"{recipe.path}: data.split_by", recipe.settings.data.split_by, columns, file_name)
+    named = {
+        "evaluator.example_weight": recipe.settings.evaluator.example_weight,
+        "data.split_by": recipe.settings.data.split_by,
+    }
+    for setting, column in named.items():
+        if column is not None:
+            _check_known(f"{recipe.path}: {setting}", column, columns, file_name)
     for split in ("train", "eval"):
         if split not in recipe.settings.data.splits:
             raise SettingsError(

@@ -238,7 +238,7 @@ def _metrics_table(summary: Summary) -> Table:
         bar = str(metric.bar)
         verdict = Text("passed", style="green") if metric.passed else Text("missed", style="bold red")
         baseline = "" if metric.baseline is None else _number(metric.baseline)
-        interval = _interval(metric.interval)
+        interval = _interval(metric.interval) or _shortly(metric.no_interval)
         table.add_row(metric.name, _number(metric.value), interval, bar, baseline, verdict if bar else "")
     return table
 
@@ -246,6 +246,11 @@ def _metrics_table(summary: Summary) -> Table:
 def _interval(interval: Interval | None) -> str:
     """A metric's confidence interval; evaluations by older versions have none."""
     return f"({interval.low:.3f}\N{EN DASH}{interval.high:.3f})" if interval else ""
+
+
+def _shortly(reason: str | None) -> str:
+    """Why there is no interval, without the numbers, which the report has."""
+    return reason.partition(" (")[0] if reason else ""
 
 
 def _slices_table(slices: Sequence[Slice], between: str = " ") -> Table:
@@ -267,7 +272,7 @@ def _slice_cells(slices: Sequence[Slice], metric: str, between: str) -> list[Tex
     """The values of a metric with their intervals, a cell per slice, with the numbers aligned."""
     numbers = [_number(part.metrics[metric]) for part in slices]
     width = max(map(len, numbers))
-    intervals = [_interval(part.intervals.get(metric)) for part in slices]
+    intervals = [_interval(part.intervals.get(metric)) or _shortly(part.no_intervals.get(metric)) for part in slices]
     return [
         Text.assemble(f"{number:>{width}}", (f"{between}{interval}" if interval else "", "dim"))
         for number, interval in zip(numbers, intervals, strict=True)

@@ -27,6 +27,7 @@ def evaluation_section(source: Source, _surroundings: Surroundings) -> Parts:
     if summary is None:
         return []
     measured = [metric for metric in summary.metrics if metric.interval]
+    unsure = [metric for metric in summary.metrics if metric.no_interval]
     compared = any(metric.baseline is not None for metric in summary.metrics)
     blessed = "every bar was reached" if summary.blessed else "not every bar was reached"
     return [
@@ -37,7 +38,11 @@ def evaluation_section(source: Source, _surroundings: Surroundings) -> Parts:
             [
                 Column("Metric", lambda metric: metric.name),
                 Column("Value", lambda metric: number(metric.value), "number"),
-                Column("Interval", lambda metric: _range(metric.interval), when=bool(measured)),
+                Column(
+                    "Interval",
+                    lambda metric: _range(metric.interval) or metric.no_interval or "",
+                    when=bool(measured or unsure),
+                ),
                 Column("Bar", lambda metric: metric.bar),
                 Column("Baseline", lambda metric: number(metric.baseline), "number", when=compared),
                 Column("Difference", _difference, when=compared),
@@ -131,7 +136,7 @@ def slices_section(source: Source, _surroundings: Surroundings) -> Parts:
     if summary is None or not summary.slices:
         return []
     plotted = summary.slices[:MOST_PLOTTED]
-    measured = any(interval for found in summary.slices for interval in found.intervals.values())
+    measured = any(any(found.intervals.values()) or found.no_intervals for found in summary.slices)
 
     def columns(metric: str) -> list[Column]:
         def value(row: Slice) -> float | None:
@@ -139,7 +144,11 @@ def slices_section(source: Source, _surroundings: Surroundings) -> Parts:
 
         return [
             Column(metric, lambda row: number(value(row)), "number", value),
-            Column("Interval", lambda row: _range(row.intervals.get(metric)), when=measured),
+            Column(
+                "Interval",
+                lambda row: _range(row.intervals.get(metric)) or row.no_intervals.get(metric, ""),
+                when=measured,
+            ),
         ]
 
     return [

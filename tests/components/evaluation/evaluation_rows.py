@@ -53,15 +53,20 @@ def kept_of(
     baseline: Any = None,
     features: Mapping[str, Any] | None = None,
     rows: Sequence[bytes] | None = None,
+    weights: Any = None,
 ) -> PredictionsTable:
     """What is kept of one batch with these labels and predictions."""
     names = tuple(sorted(features or {}))
     labels, outputs = np.asarray(labels), np.asarray(outputs, np.float32)
+    weight = None
+    if weights is not None:
+        features, weight = {**(features or {}), "weight": np.asarray(weights)[:, None]}, "weight"
     if baseline is None:
-        return recording.read_batch(batch(labels, outputs, features, rows), Source(None, None, "", names))
+        return recording.read_batch(batch(labels, outputs, features, rows), Source(None, None, "", names, weight))
     both = {"candidate": outputs, "baseline": np.asarray(baseline, np.float32)}
     of_both = {"candidate": labels, "baseline": labels}
-    return recording.read_batch(batch(of_both, both, features, rows), Source("candidate", "baseline", "", names))
+    source = Source("candidate", "baseline", "", names, weight)
+    return recording.read_batch(batch(of_both, both, features, rows), source)
 
 
 def digest(row: bytes) -> int:

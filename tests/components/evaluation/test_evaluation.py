@@ -20,7 +20,7 @@ from components.evaluation.settings import EvaluatorSettings, MetricBar
 
 OVERALL = tfma.SlicingSpec()
 NO_ROWS = predictions.unknown_table(0)
-UNSURE = {"AUC": None, "Recall": None}
+UNSURE: dict[str, Any] = {"intervals": {"AUC": None, "Recall": None}, "no_intervals": {}}
 
 
 def settings(metrics: dict[str, Any], **others: Any) -> EvaluatorSettings:
@@ -28,13 +28,13 @@ def settings(metrics: dict[str, Any], **others: Any) -> EvaluatorSettings:
 
 
 def configured(metrics: dict[str, Any], **others: Any) -> dict[str, Any]:
-    [spec] = eval_config("big", settings(metrics, **others)).metrics_specs
+    _, spec = eval_config("big", settings(metrics, **others)).metrics_specs
     return {metric.class_name: metric for metric in spec.metrics}
 
 
 def test_each_metric_is_named_by_its_class() -> None:
     found = configured({"AUC": {"lower_bound": 0.5}, "BinaryAccuracy": None})
-    assert list(found) == ["ExampleCount", "AUC", "BinaryAccuracy"]
+    assert list(found) == ["AUC", "BinaryAccuracy"]
     assert json.loads(found["AUC"].config) == {"name": "AUC"}
 
 
@@ -42,6 +42,19 @@ def test_the_label_is_transformed_and_the_raw_values_stay() -> None:
     [model] = eval_config("big", settings({"AUC": {"lower_bound": 0.5}})).model_specs
     assert (model.label_key, model.signature_name) == ("big", "serving_default")
     assert list(model.preprocessing_function_names) == ["transform_label"]
+
+
+def test_rows_may_have_weights_and_are_counted_all_the_same() -> None:
+    bars = {"AUC": {"lower_bound": 0.5}}
+    config = eval_config("big", settings(bars, example_weight="fare"))
+    assert config.model_specs[0].example_weight_key == "fare"
+    assert eval_config("big", settings(bars)).model_specs[0].example_weight_key == ""
+    count, spec = config.metrics_specs
+    assert ([metric.class_name for metric in count.metrics], count.example_weights.unweighted) == (
+        ["ExampleCount"],
+        True,
+    )
+    assert not spec.example_weights.unweighted
 
 
 def test_one_of_several_outputs_may_be_judged() -> None:
@@ -184,9 +197,9 @@ def test_slices_come_largest_first_without_the_small_ones(output: Output) -> Non
     output.add({"hour": "3"}, example_count=10.0, AUC=float("nan"), Recall=0.5)
     output.add({"hour": "3", "company": "B"}, example_count=11.0, AUC=0.75, Recall=0.5)
     assert output.read(TWO)["slices"] == [
-        {"slice": "hour=3 and company=B", "rows": 11, "metrics": {"AUC": 0.75, "Recall": 0.5}, "intervals": UNSURE},
-        {"slice": "hour=1", "rows": 10, "metrics": {"AUC": 0.5, "Recall": 0.25}, "intervals": UNSURE},
-        {"slice": "hour=3", "rows": 10, "metrics": {"AUC": None, "Recall": 0.5}, "intervals": UNSURE},
+        {"slice": "hour=3 and company=B", "rows": 11, "metrics": {"AUC": 0.75, "Recall": 0.5}, **UNSURE},
+        {"slice": "hour=1", "rows": 10, "metrics": {"AUC": 0.5, "Recall": 0.25}, **UNSURE},
+        {"slice": "hour=3", "rows": 10, "metrics": {"AUC": None, "Recall": 0.5}, **UNSURE},
     ]
 
 
@@ -198,28 +211,28 @@ def test_the_summary_is_strict_json_even_where_a_metric_is_undefined(output: Out
 
 
 def of_proportion(successes: int, trials: int) -> dict[str, Any]:
-    found = intervals.wilson(successes, trials)
-    assert found
-    return found.model_dump()
+    interval = intervals.wilson(successes / trials, trials)
+    return {**interval.model_dump(), "low": pytest.approx(interval.low), "high": pytest.approx(interval.high)}
 
 
 def test_metrics_and_slices_come_with_their_intervals(output: Output) -> None:
-    labels, scores, worse = [1, 1, 1, 0, 0, 1], [0.9, 0.6, 0.4, 0.5, 0.1, 0.7], [0.9, 0.3, 0.4, 0.5, 0.1, 0.6]
-    hours = np.array([[b"1"], [b"1"], [b"1"], [b"1"], [b"2"], [b"2"]], object)
-    rows = kept_of(labels, scores, baseline=worse, features={"hour": hours})
-    output.add({}, model="candidate", example_count=6.0, AUC=0.875, Recall=0.75, Rouge=0.5)
-    output.add({}, model="baseline", example_count=6.0, AUC=0.75, Recall=0.5)
-    output.add({"hour": "1"}, model="candidate", example_count=4.0, AUC=0.5, Recall=2 / 3, Rouge=0.5)
+    labels, hours = [1, 1, 1, 0, 0, 1] * 5, [[b"1"], [b"1"], [b"1"], [b"1"], [b"2"], [b"2"]] * 5
+    scores, worse = [0.9, 0.6, 0.4, 0.5, 0.1, 0.7] * 5, [0.9, 0.3, 0.4, 0.5, 0.1, 0.6] * 5
+    rows = kept_of(labels, scores, baseline=worse, features={"hour": np.array(hours, object)})
+    output.add({}, model="candidate", example_count=30.0, AUC=0.875, Recall=0.75, Rouge=0.5)
+    output.add({}, model="baseline", example_count=30.0, AUC=0.75, Recall=0.5)
+    output.add({"hour": "1"}, model="candidate", example_count=20.0, AUC=2 / 3, Recall=2 / 3, Rouge=0.5)
     how = settings({"AUC": {"lower_bound": 0.5}, "Recall": {}, "Rouge": {}}, slices=["hour"], min_slice_rows=3)
     found = output.read(how, rows=rows)
     auc, recall, rouge = found["metrics"]
-    assert recall["interval"] == of_proportion(3, 4)
-    assert (auc["interval"]["method"], auc["interval"]["high"]) == ("DeLong", 1.0)
-    assert (auc["difference"]["value"], auc["difference"]["method"]) == (0.125, "paired DeLong")
-    # Of four positive rows some draws have none.
-    assert recall["difference"] is None
-    assert (rouge["interval"], rouge["difference"]) == (None, None)
-    assert found["slices"][0]["intervals"] == {"AUC": None, "Recall": of_proportion(2, 3), "Rouge": None}
+    assert (recall["interval"], recall["no_interval"]) == (of_proportion(15, 20), None)
+    reason = "too few negatives to tell ({} of {} rows; this area takes about {})"
+    assert (auc["interval"], auc["no_interval"]) == (None, reason.format(10, 30, 24))
+    assert (recall["difference"]["value"], recall["difference"]["method"]) == (0.25, "paired bootstrap")
+    assert (rouge["interval"], rouge["difference"], rouge["no_interval"]) == (None, None, None)
+    [hour] = found["slices"]
+    assert hour["intervals"] == {"AUC": None, "Recall": of_proportion(10, 15), "Rouge": None}
+    assert hour["no_intervals"] == {"AUC": reason.format(5, 20, 9)}
     json.dumps(found, allow_nan=False)
 
 

@@ -26,12 +26,20 @@ BINNED = {"AUC": 2e-4, "AUCPrecisionRecall": 2e-3}
 EXACT = 2e-5
 
 
-def by_tfma(labels: Any, predictions: Any, names: Sequence[str]) -> dict[str, float]:
+def by_tfma(labels: Any, predictions: Any, names: Sequence[str], weights: Any = None) -> dict[str, float]:
     """TFMA's values of metrics, by class name."""
     rows = pd.DataFrame({"label": list(labels), "prediction": list(predictions)})
+    if weights is not None:
+        rows["weight"] = weights
     metrics = [tfma.MetricConfig(class_name=name, config=json.dumps({"name": name})) for name in names]
     config = tfma.EvalConfig(
-        model_specs=[tfma.ModelSpec(label_key="label", prediction_key="prediction")],
+        model_specs=[
+            tfma.ModelSpec(
+                label_key="label",
+                prediction_key="prediction",
+                example_weight_key=None if weights is None else "weight",
+            )
+        ],
         slicing_specs=[tfma.SlicingSpec()],
         metrics_specs=[tfma.MetricsSpec(metrics=metrics)],
     )
@@ -39,43 +47,52 @@ def by_tfma(labels: Any, predictions: Any, names: Sequence[str]) -> dict[str, fl
     return {name: value["doubleValue"] for name, value in found.items()}
 
 
-def check(labels: Any, predictions: Any, names: Sequence[str]) -> None:
+def check(labels: Any, predictions: Any, names: Sequence[str], weights: Any = None) -> None:
     """Every value agrees, and every interval holds it."""
-    theirs = by_tfma(labels, predictions, names)
-    [ours] = confidence.measure_confidence(kept_of(labels, predictions), names, [()])
-    assert set(ours.values) == set(names)
+    theirs = by_tfma(labels, predictions, names, weights)
+    [ours] = confidence.measure_confidence(kept_of(labels, predictions, weights=weights), names, [()])
+    assert set(ours.estimates) == set(names)
     for name in names:
         tolerance = BINNED.get(name, EXACT * max(1, abs(theirs[name])))
-        assert ours.values[name] == pytest.approx(theirs[name], abs=tolerance), name
+        assert ours.estimates[name].value == pytest.approx(theirs[name], abs=tolerance), name
         found = ours.interval(name, theirs[name])
         assert found is not None, name
         assert found.low <= theirs[name] <= found.high, name
 
 
-def test_a_binary_task() -> None:
+def weights_of(rows: int) -> Any:
+    """From 0 to 4."""
+    return np.random.default_rng(5).integers(0, 5, rows).astype(float)
+
+
+@pytest.mark.parametrize("weights", [None, weights_of(2000)], ids=["rows", "weights"])
+def test_a_binary_task(weights: Any) -> None:
     names = [*measures.measure_names("binary"), "AUC", "AUCPrecisionRecall"]
-    check(MADE.labels, MADE.scores, names)
+    check(MADE.labels, MADE.scores, names, weights)
 
 
-def test_several_classes() -> None:
+@pytest.mark.parametrize("weights", [None, weights_of(400)], ids=["rows", "weights"])
+def test_several_classes(weights: Any) -> None:
     generator = np.random.default_rng(2)
     predictions = generator.dirichlet(np.full(8, 0.5), size=400).astype(np.float32)
     labels = np.array([generator.choice(8, p=row / row.sum()) for row in predictions.astype(float)])
-    check(labels, predictions, [name for name in measures.measure_names("multiclass") if name.startswith("Sparse")])
+    names = [name for name in measures.measure_names("multiclass") if name.startswith("Sparse")]
+    check(labels, predictions, names, weights)
 
 
-def test_a_regression() -> None:
+@pytest.mark.parametrize("weights", [None, weights_of(500)], ids=["rows", "weights"])
+def test_a_regression(weights: Any) -> None:
     generator = np.random.default_rng(3)
     predictions = generator.gamma(2, 3, size=500).astype(np.float32)
     labels = (predictions * generator.normal(1, 0.2, size=500) + 1).clip(0.5).astype(np.float32)
-    check(labels, predictions, measures.measure_names("regression"))
+    check(labels, predictions, measures.measure_names("regression"), weights)
 
 
 def test_where_scores_crowd_together_the_exact_area_is_shown() -> None:
     generator = np.random.default_rng(4)
-    labels = np.concatenate([np.ones(20), np.zeros(400)]).astype(np.int64)
+    labels = np.concatenate([np.ones(60), np.zeros(1200)]).astype(np.int64)
     # Nearly all scores are in TFMA's first bin, from 0 to 0.0001.
-    scores = np.float32(np.where(labels == 1, 4e-5, 3e-5) + generator.normal(0, 1e-5, 420)).clip(1e-6)
+    scores = np.float32(np.where(labels == 1, 4e-5, 3e-5) + generator.normal(0, 1e-5, 1260)).clip(1e-6)
     theirs = by_tfma(labels, scores, ["AUC", "AUCPrecisionRecall"])
     [ours] = confidence.measure_confidence(kept_of(labels, scores), list(theirs), [()])
     above = scores[labels == 1][:, None] - scores[labels == 0]

@@ -128,9 +128,24 @@ def test_a_regression() -> None:
     assert [entry["rows"] for entry in found["calibration"]] == [4] * 10
     assert found["calibration"][0] == {
         "low": 0.0, "high": pytest.approx(7.8), "rows": 4, "mean_prediction": 3.0, "mean_label": 1.5,
+        "weight": 4.0,
     }  # fmt: skip
     first = found["worst"][0]
     assert (first["loss"], first["label"], first["prediction"], first["predicted"]) == (39.0**2, 39.0, 78.0, None)
+
+
+def test_weights_count_in_calibration_and_curves() -> None:
+    labels, scores, weights = [1, 0, 0, 1, 1], [0.62, 0.66, 0.61, 0.25, 0.21], [3.0, 1.0, 0.0, 1.0, 1.0]
+    found = written(insights.describe(kept_of(labels, scores, weights=weights, rows=rows(5))))
+    low, high = found["calibration"]
+    assert (low["rows"], low["weight"], low["mean_prediction"]) == (2, 2.0, pytest.approx(0.23))
+    assert (high["rows"], high["weight"]) == (3, 4.0)
+    assert (high["mean_prediction"], high["mean_label"]) == (pytest.approx(0.63), 0.75)
+    assert found["calibration_error"] == pytest.approx((2 * 0.77 + 4 * 0.12) / 6)
+    # From the highest score down: one of weight 1 wrongly, 3 of the 5 rightly, then 1 and 1.
+    assert found["roc"] == [[0, 0], [1, 0], [1, 0.6], [1, 0.8], [1, 1]]
+    assert found["precision_recall"][1] == [0.6, 0.75]
+    assert found["confusion"]["counts"] == [[0, 2], [2, 1]]
 
 
 def test_predictions_that_are_all_the_same() -> None:

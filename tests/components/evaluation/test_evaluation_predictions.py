@@ -15,6 +15,7 @@ from tensorflow_model_analysis.api.types import VarLenTensorValue
 from components.evaluation import predictions, recording
 from components.evaluation.predictions import PredictionsTable
 from components.evaluation.recording import Record, Source
+from contracts.errors import DataError
 
 ONE = Source(None, None, "", ())
 COLORS = ["red", "blue", "", "red", "green", "blue", "red"]
@@ -143,6 +144,43 @@ def test_a_baseline_of_another_shape_is_no_baseline() -> None:
     source = Source("candidate", "baseline", "", ())
     found = recording.read_batch(batch({"candidate": labels, "baseline": labels}, outputs), source)
     assert (found.predictions.shape, found.baseline) == ((2, 3), None)
+
+
+def test_weights_are_kept_with_their_rows(tmp_path: Path) -> None:
+    parts = [kept_of([0, 1], [0.1, 0.2], weights=[1, 2.5]), kept_of([1], [0.3], rows=[b"row 7"], weights=[0])]
+    whole = predictions.in_order(predictions.merge_tables(parts))
+    assert whole.weights is not None
+    weights = dict(zip(whole.digests.tolist(), whole.weights.tolist(), strict=True))
+    assert weights == {digest(b"row 0"): 1, digest(b"row 1"): 2.5, digest(b"row 7"): 0}
+    assert same(predictions.table_from_bytes(predictions.table_to_bytes(whole)), whole)
+    rows, _ = predictions.score_rows(whole)
+    assert rows.weights.tolist() == whole.weights.tolist()
+    assert predictions.score_rows(part(range(3)))[0].weights.tolist() == [1, 1, 1]
+
+
+MISSING = VarLenTensorValue(np.array([1.0, 2.0]), np.array([[0, 0], [2, 0]]), np.array([3, 1]))
+
+
+@pytest.mark.parametrize(
+    ("weights", "wrong", "received"),
+    [
+        (np.array([[1.0], [-2.0], [-3.0]]), 2, "[-2.0]"),
+        (np.array([[1.0], [np.nan], [2.0]]), 1, "[nan]"),
+        (np.array([[b"a"], [b"b"], [b"c"]], object), 3, "[b'a']"),
+        (np.ones((3, 2)), 3, "[1.0, 1.0]"),
+        (MISSING, 1, "[]"),
+        (None, 3, "[]"),
+    ],
+    ids=["negative", "no number", "text", "several", "missing", "no such feature"],
+)
+def test_a_row_without_a_weight_ends_the_evaluation(weights: Any, wrong: int, received: str) -> None:
+    extracts = batch(np.array([0, 1, 1]), np.array([0.1, 0.2, 0.3]), {} if weights is None else {"weight": weights})
+    with pytest.raises(DataError) as raised:
+        recording.read_batch(extracts, Source(None, None, "", (), "weight"))
+    assert str(raised.value).startswith(
+        f"evaluator.example_weight: of 3 rows that were read together {wrong} have no weight in 'weight'; "
+        f"received {received}, expected one number of at least 0."
+    )
 
 
 def test_features_of_several_kinds() -> None:

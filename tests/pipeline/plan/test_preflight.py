@@ -108,6 +108,10 @@ def test_without_a_curated_schema_no_column_is_required(project: Path, edit: Edi
             "evaluator.slices=[[tips, zzz]]",
             "evaluator.slices.0: {data} has no column 'zzz'. There are: fare, tips, company.",
         ),
+        (
+            "evaluator.example_weight=fares",
+            "evaluator.example_weight: {data} has no column 'fares'. Did you mean fare?",
+        ),
         ("data.split_by=fares", "data.split_by: {data} has no column 'fares'. Did you mean fare?"),
         (
             "data.splits={train: 2, test: 1}",

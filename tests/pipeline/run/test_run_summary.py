@@ -151,6 +151,14 @@ def test_slices_are_shown_with_their_intervals() -> None:
     ]
 
 
+def test_what_has_too_few_rows_for_an_interval_says_so() -> None:
+    reason = "too few positives to tell (12 of 600 rows; this area takes about 60)"
+    blue = {**slice_of("company=Blue", 600, AUC=0.95), "intervals": {"AUC": None}, "no_intervals": {"AUC": reason}}
+    result = RunSummary(evaluation(metric("AUC", 0.95) | {"no_interval": reason}, slices=(blue,)), None)
+    assert ["AUC", "0.9500", "too few positives to tell"] in cells(result)
+    assert cells(result)[-1] == ["company=Blue", "600", "0.9500 too few positives to tell"]
+
+
 def test_a_narrow_terminal_cuts_no_number_of_a_slice() -> None:
     interval = {"low": 0.8123, "high": 0.9537, "level": 0.95, "method": "bootstrap"}
     names = ("AUC", "BinaryAccuracy", "Calibration")

@@ -101,6 +101,20 @@ def test_metrics_stand_against_their_bars_with_intervals_and_baseline(scene: Sce
     assert "over the bins of the calibration: 0.0312" in said
 
 
+def test_where_there_is_no_interval_the_reason_stands(scene: Scene, report: Report) -> None:
+    reason = "too few positives to tell (12 of 600 rows; this area takes about 60)"
+    unsure = {"interval": None, "difference": None, "no_interval": reason}
+    scene.run("small-1")
+    path = scene.root / "small-1" / "evaluation" / "summary.json"
+    summary = json.loads(path.read_text())
+    summary["metrics"][0] |= unsure
+    summary["slices"] = [{**summary["slices"][1], "no_intervals": {"AUC": reason}}]
+    path.write_text(json.dumps(summary))
+    found = report("small-1")
+    assert found.table("Metrics against their bars")[1][2] == reason
+    assert found.table("Slices")[1][3] == reason
+
+
 def test_calibration_scores_and_curves_are_drawn(scene: Scene, report: Report) -> None:
     scene.run("small-1")
     charts = {chart["title"]: chart for chart in report("small-1").charts("evaluation")}

@@ -1,0 +1,155 @@
+"""Areas under the ROC and the precision-recall curve, and how far chance may take them.
+
+Each row's contribution to an area's error is kept (its influence, with the opposite sign of no account): the sum of
+their squares is the variance, and that of two models' contributions, subtracted row by row, the variance of a paired
+difference. Rows have weights; what is a number of rows in the formulas is then Kish's effective number,
+(Σ w)² / Σ w² (Kish (1965), Survey sampling, section 11.7).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from components.evaluation.predictions import Array
+
+MISRANKED_FOR_ROC = 3
+MISRANKED_FOR_PRECISION_RECALL = 8
+"""Of fewer misranked rows (see `too_few`) the variance cannot be estimated: `make bench-intervals`."""
+
+
+@dataclass(frozen=True)
+class Area:
+    """An area under a curve.
+
+    Attributes:
+        value: From 0 to 1.
+        contributions: What each row adds to the error, [n]; their squares add up to the variance.
+    """
+
+    value: float
+    contributions: Array
+
+    @property
+    def standard_error(self) -> float:
+        """The standard deviation of the value over evaluations on other rows of the same kind."""
+        return _root_of_squares(self.contributions)
+
+
+def standard_error_of_difference(ours: Area, theirs: Area) -> float:
+    """That of the difference of two models' areas on the same rows."""
+    return _root_of_squares(ours.contributions - theirs.contributions)
+
+
+def roc(positive: Array, score: Array, weights: Array) -> Area:
+    """The area under the ROC curve of rows of both classes.
+
+    DeLong, DeLong & Clarke-Pearson (1988), Comparing the areas under two or more correlated receiver operating
+    characteristic curves. Biometrics 44:837-845: the variance is that of each positive row's share of negative rows
+    below it, plus that of each negative row's share of positive rows above it.
+
+    Args:
+        positive: Whether a row is of the class that scores are high for, bool [n].
+        score: float [n].
+        weights: Above 0, float [n].
+    """
+    level, above, below = weight_by_level(positive, score, weights)
+    total_above, total_below = above.sum(), below.sum()
+    # Equal scores count half.
+    share_of_positive = (total_below - np.cumsum(below) + below / 2)[level] / total_below
+    share_of_negative = (np.cumsum(above) - above / 2)[level] / total_above
+    value = float(weights[positive] @ share_of_positive[positive] / total_above)
+    contributions = np.empty(len(score))
+    for rows, share, total in ((positive, share_of_positive, total_above), (~positive, share_of_negative, total_below)):
+        contributions[rows] = weights[rows] / total * (share[rows] - value) * _unbiased(weights[rows])
+    return Area(value, contributions)
+
+
+def precision_recall(positive: Array, score: Array, weights: Array) -> Area:
+    """The area under the precision-recall curve with every score for a threshold.
+
+    Davis & Goadrich (2006), The relationship between precision-recall and ROC curves, ICML: between two thresholds the
+    true positives are interpolated, not the precision; the integral as tf_keras.metrics.AUC has it. The contributions
+    are the influence function (Hampel (1974), JASA 69:383-393) of the average precision, from which the area differs by
+    less than chance: with P(t) the precision and H(t) the rows at threshold t, G the positive ones among them, that of
+    a row with label y and score s is, over the number of positive rows, y (P(s) - area) + Σ (y - P(t)) dG(t) / H(t),
+    where the sum is over the thresholds up to s.
+
+    Args:
+        positive: As for `roc`.
+        score: As for `roc`.
+        weights: As for `roc`.
+    """
+    level, above, below = weight_by_level(positive, score, weights)
+    total, rows = above.sum(), np.cumsum(above + below)
+    precision = np.cumsum(above) / rows
+    average = float(above @ precision / total)
+    gained = _sum_from(above / rows)[level]
+    lost = _sum_from(above * precision / rows)[level]
+    influence = positive * (precision[level] - average + gained) - lost
+    return Area(interpolated(above, below), weights / total * influence * _unbiased(weights))
+
+
+def interpolated(above: Array, below: Array) -> float:
+    """The area under a precision-recall curve: what positive and other rows weigh at each threshold, downwards."""
+    true = np.concatenate([[0.0], np.cumsum(above, dtype=np.float64)])
+    every = np.concatenate([[0.0], np.cumsum(above + below, dtype=np.float64)])
+    slope = above / np.diff(every)
+    intercept = true[1:] - slope * every[1:]
+    ratio = np.ones_like(slope)
+    ratio[1:] = every[2:] / every[1:-1]
+    return float((slope * (above + intercept * np.log(ratio))).sum() / true[-1])
+
+
+def too_few(positive: Array, weights: Array, areas_under_roc: Sequence[float], needed: int) -> str | None:
+    """Why there are too few rows to say how sure an area is; None where there are enough.
+
+    An area is far from certain by a few rows that are ranked worse than most of the other class. Whether the data hold
+    their share of these decides whether the variance estimated from them is worth anything: with too few expected, it
+    is too small just when the area is too high. They are about as many as the rows of the smaller class times
+    1 - AUC.
+
+    Args:
+        positive: As for `roc`.
+        weights: As for `roc`.
+        areas_under_roc: That of the model, or those of both.
+        needed: How many misranked rows.
+    """
+    area = float(np.mean(areas_under_roc))
+    wrong = min(area, 1 - area)
+    sizes = {name: effective_rows(weights[rows]) for name, rows in (("positives", positive), ("negatives", ~positive))}
+    name = min(sizes, key=sizes.__getitem__)
+    if sizes[name] * wrong >= needed:
+        return None
+    counted = np.count_nonzero(positive if name == "positives" else ~positive)
+    wanted = f"this area takes about {math.ceil(needed / wrong):,}" if wrong > 0 else "none is misranked"
+    return f"too few {name} to tell ({counted:,} of {len(positive):,} rows; {wanted})"
+
+
+def effective_rows(weights: Array) -> float:
+    """Of how many rows of equal weight the mean would be as sure."""
+    return float(weights.sum() ** 2 / (weights @ weights)) if len(weights) else 0.0
+
+
+def weight_by_level(positive: Array, score: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Each row's place among the different scores, the highest first; and what positive and other rows weigh there."""
+    values, level = np.unique(-score, return_inverse=True)
+    above, below = (np.bincount(level[rows], weights[rows], len(values)) for rows in (positive, ~positive))
+    return level, above, below
+
+
+def _sum_from(values: Array) -> Array:
+    return np.asarray(np.cumsum(values[::-1])[::-1])
+
+
+def _unbiased(weights: Array) -> float:
+    """Makes of a root mean square around the mean an estimate of the standard deviation; of one row there is none."""
+    rows = effective_rows(weights)
+    return math.sqrt(rows / (rows - 1)) if rows > 1 else math.nan
+
+
+def _root_of_squares(values: Array) -> float:
+    return float(np.sqrt(values @ values))

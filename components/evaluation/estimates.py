@@ -1,0 +1,124 @@
+"""What the kept rows say of a metric: a value, and the interval of the value that is shown instead of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from components.evaluation import areas, intervals
+from components.evaluation.areas import Area
+from components.evaluation.predictions import Array, PredictionsTable
+from contracts.evaluation import Interval
+
+TOLERANCE = 0.002
+"""How far a value computed from the table may be from TFMA's, times the value where that is more than 1."""
+
+SAMPLING_ERRORS = 5
+"""Where the table keeps a sample of the rows, how many standard errors of the sampling it may be off besides."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which part of an evaluation's rows the table keeps.
+
+    Attributes:
+        kept: A fraction.
+        clustering: How many rows are kept or left out together, on average over rows: those that are equal have one
+            digest. 1 where all are kept.
+    """
+
+    kept: float = 1.0
+    clustering: float = 1.0
+
+    @classmethod
+    def of(cls, table: PredictionsTable) -> Sampling:
+        """That of a table."""
+        rows = len(table.digests)
+        if rows in {0, table.rows}:
+            return ALL_ROWS
+        _, equal = np.unique(table.digests, return_counts=True)
+        return cls(rows / table.rows, float((equal.astype(np.float64) ** 2).sum() / rows))
+
+    @property
+    def shrink(self) -> float:
+        """How much narrower than the table's the interval of a value of all rows is."""
+        return math.sqrt(self.kept)
+
+    def tolerance(self, value: float, standard_error: float) -> float:
+        """How far a value from the table may be from TFMA's, of all rows."""
+        sampling = SAMPLING_ERRORS * standard_error * math.sqrt(self.clustering * (1 - self.kept))
+        return TOLERANCE * max(1.0, abs(value)) + sampling
+
+
+ALL_ROWS = Sampling()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the table says of a metric or a difference.
+
+    Attributes:
+        value: As TFMA would compute it from these rows.
+        standard_error: The value's.
+        around: The interval of a value that is shown, and of how much narrower it is (`Sampling.shrink`).
+    """
+
+    value: float
+    standard_error: float
+    around: Callable[[float, float], Interval | None]
+
+    def interval(self, shown: float, sampling: Sampling) -> Interval | None:
+        """The interval of a value that is shown; None where that is of another quantity."""
+        if abs(self.value - shown) > sampling.tolerance(shown, self.standard_error):
+            return None
+        return self.around(shown, sampling.shrink)
+
+
+def proportion(successes: Array, trials: Array) -> Estimate | None:
+    """A share of rows; None without trials.
+
+    Args:
+        successes: What each row weighs as a success, 0 where it is none, [n].
+        trials: What it weighs as a trial, [n].
+    """
+    effective = intervals.effective_trials(successes, trials)
+    if not effective:
+        return None
+    share = float(successes.sum() / trials.sum())
+    whole = intervals.wilson(share, effective)
+    error = (whole.high - whole.low) / (2 * intervals.QUANTILE)
+    return Estimate(share, error, lambda shown, shrink: intervals.wilson(shown, effective / shrink**2))
+
+
+def bootstrapped(value: float, replicates: Array, method: str) -> Estimate | None:
+    """What rows that are drawn anew say; None where some draws leave it undefined."""
+    interval = intervals.percentiles(replicates, method)
+    if interval is None or interval.standard_error is None or not math.isfinite(value):
+        return None
+    return Estimate(
+        value, interval.standard_error, lambda shown, shrink: intervals.moved(interval, value, shown, shrink)
+    )
+
+
+def area(value: float, standard_error: float, method: str) -> Estimate:
+    """An area under a curve; no interval where 0 or 1 is shown."""
+
+    def around(shown: float, shrink: float) -> Interval | None:
+        inside = 0 < shown < 1
+        return intervals.logit_interval(shown, standard_error * shrink, method) if inside else None
+
+    return Estimate(value, standard_error, around)
+
+
+def area_difference(value: float, ours: Area, theirs: Area, method: str) -> Estimate:
+    """The difference of two models' areas."""
+    error = areas.standard_error_of_difference(ours, theirs)
+
+    def around(shown: float, shrink: float) -> Interval:
+        spread = intervals.QUANTILE * error * shrink
+        return intervals.make_interval(shown - spread, shown + spread, method, error * shrink)
+
+    return Estimate(value, error, around)
