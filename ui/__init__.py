@@ -1,1 +1,1 @@
-"""What people look at: a run's report and the dashboard, made of the same generic parts."""
+"""What people look at: a run's report and the dashboard, built from the same generic parts."""

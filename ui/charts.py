@@ -1,7 +1,7 @@
-"""Charts as data: what a page hands to `static/pages.js`, which draws it with Observable Plot and dagre.
+"""Charts as data, which `static/pages.js` draws with Observable Plot and dagre.
 
-Python decides what is shown; the browser decides only how. Every chart has the same numbers as a table beside it for
-those who do not see it, made by the same script from the same data. Numbers may be None where there is none.
+Python decides what is shown; the browser only decides how. For those who cannot see a chart, the same script puts a
+table with the same numbers beside it. A number may be None if there is none.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ class Chart:
     """A chart.
 
     Attributes:
-        title: What it shows, as a sentence part; the figure's accessible name.
-        caption: What is to be said of it beside its title.
+        title: What it shows; the figure's accessible name.
+        caption: A remark beside the title.
     """
 
     title: str
     caption: str = field(default="", kw_only=True)
 
     def to_json(self) -> dict[str, Any]:
-        """What the script reads: `kind` is the class's name in lower case, the rest are its attributes."""
+        """The data for the script: `kind` is the class's name in lower case, the rest are its attributes."""
         values = asdict(self)
         del values["caption"]
         return {"kind": type(self).__name__.lower(), **values}
@@ -38,7 +38,7 @@ class Bins:
 
     Attributes:
         name: Such as the split's name.
-        bins: `(low, high, count)`; drawn as shares of the sum, for distributions differ in size.
+        bins: `(low, high, count)`; drawn as shares of the sum, because distributions differ in size.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Histogram(Chart):
     """Distributions of a number, drawn over each other.
 
     Attributes:
-        series: One or several.
+        series: One or more distributions.
         x: What is counted, with its unit.
     """
 
@@ -64,8 +64,8 @@ class Counts:
 
     Attributes:
         name: Such as the split's name.
-        counts: `(label, count)`, in the order they are shown.
-        total: Of all, also those that are not shown; shares are of it.
+        counts: `(label, count)`, in the order in which they are shown.
+        total: The sum of all counts, including those not shown; shares are relative to it.
     """
 
     name: str
@@ -87,8 +87,8 @@ class Line:
     Attributes:
         name: For the legend.
         points: `(x, y)`.
-        dashed: Such as validation beside training.
-        group: Lines of one group, such as of one run, have one colour; None for a colour of its own.
+        dashed: Whether it is dashed, such as validation beside training.
+        group: Lines of one group, such as one run's, share a colour; None: a colour of its own.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Lines(Chart):
         series: The lines.
         x: The axis' name.
         y: The axis' name.
-        diagonal: Whether a line from corner to corner shows what perfect (calibration) or chance (ROC) is.
+        diagonal: Whether a line from corner to corner shows perfect calibration, or chance in a ROC curve.
         markers: Whether each point has a dot.
     """
 
@@ -118,15 +118,15 @@ class Lines(Chart):
 
 @dataclass(frozen=True)
 class Interval:
-    """A value that is known as well as its interval says.
+    """A value with its interval.
 
     Attributes:
         label: Such as a slice.
-        rows: How many rows it rests on.
+        rows: How many rows it is computed from.
         value: The value.
         low: The interval's lower end, or None.
         high: The interval's upper end, or None.
-        href: Where a click leads, or an empty text.
+        href: Where a click leads, or empty.
     """
 
     label: str
@@ -139,10 +139,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Intervals(Chart):
-    """Values with their intervals, one a line, dots larger with more rows.
+    """Values with their intervals, one per line, with larger dots for more rows.
 
     Attributes:
-        rows: The lines, in the order they are shown.
+        rows: The lines, in the order in which they are shown.
         x: The axis' name.
         reference: A vertical line, such as the value of the whole.
         reference_label: What it is.
@@ -159,13 +159,13 @@ class Node:
     """A node of a graph.
 
     Attributes:
-        id: Names it in edges.
+        id: Identifies it in edges.
         label: Its first line.
         detail: Its second line, smaller.
         state: A state word (`done`, `cached`, `failed`, `running`, `waiting`, `stopped`, `killed`);
             empty for an artifact.
-        shape: `node` for what was done, `artifact` for what was made.
-        href: Where a click leads, or an empty text.
+        shape: `node` for a node run, `artifact` for an artifact.
+        href: Where a click leads, or empty.
         current: Whether the page is about this one.
     """
 
@@ -180,7 +180,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph(Chart):
-    """A directed graph, laid out from left to right; from top to bottom where the page is narrow.
+    """A directed graph, laid out from left to right, or from top to bottom on a narrow page.
 
     Attributes:
         nodes: The nodes.
@@ -214,9 +214,9 @@ class Scatter(Chart):
 
     Attributes:
         points: The runs.
-        dimensions: What may be chosen, in order.
-        x: The one chosen at first.
-        y: The one chosen at first.
+        dimensions: The dimensions to choose from, in order.
+        x: The initial choice.
+        y: The initial choice.
     """
 
     points: list[Point]
@@ -227,7 +227,7 @@ class Scatter(Chart):
 
 @dataclass(frozen=True)
 class Parallel(Chart):
-    """Parallel coordinates: a line a run over one axis a dimension; texts have axes of their own values.
+    """Parallel coordinates: a line per run across an axis per dimension; text dimensions have an axis of their values.
 
     Attributes:
         points: The runs.

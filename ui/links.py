@@ -1,4 +1,4 @@
-"""Where the things that a page names can be looked at: nowhere from a report, at addresses in the dashboard."""
+"""Links to the things that a page names: to the dashboard's pages, or none in a report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 
 class Links:
-    """Where things can be looked at; in a report, which stands alone, nowhere: every answer is an empty text."""
+    """Links in a report, which stands alone: all are empty."""
 
     def run(self, run_id: str) -> str:
         """The page of a run."""
@@ -35,7 +35,7 @@ def _part(text: str) -> str:
 
 
 class Urls(Links):
-    """The dashboard's addresses; every one leads to its page, however often it is restarted."""
+    """The dashboard's addresses, which stay valid when it is restarted."""
 
     def run(self, run_id: str) -> str:
         return f"/runs/{_part(run_id)}"
@@ -81,14 +81,14 @@ class Urls(Links):
         return with_query("/compare", query)
 
     def tensorboard(self, run_id: str) -> str:
-        """How a run's curves are looked at in TensorBoard."""
+        """The page of a run's curves in TensorBoard."""
         return f"{self.run(run_id)}/tensorboard"
 
 
 def with_query(path: str, query: Mapping[str, str | int | None]) -> str:
-    """An address with those parts of a query that are there."""
-    given = {key: value for key, value in query.items() if value not in (None, "")}
-    return f"{path}?{urlencode(given)}" if given else path
+    """An address with a query, leaving out empty parameters."""
+    parameters = {key: value for key, value in query.items() if value not in (None, "")}
+    return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
 URLS = Urls()

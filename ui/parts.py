@@ -1,8 +1,7 @@
-"""What pages are made of: parts, each drawn by the macro of its name in templates/parts.html.
+"""The parts that pages are made of, each drawn by the macro with its name in templates/parts.html.
 
 A section of a page is a function that returns parts; charts (ui/charts.py) are parts, too. Every text in a part is
-escaped; what stands in a line with a text (a link, a state, code) is made by ui/texts.py. Where parts are listed, None
-stands for a part that is not there.
+escaped; inline markup (links, states, code) is made by ui/texts.py. In lists of parts, None is skipped.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class Column(NamedTuple):
     """A column of a table.
 
     Attributes:
-        title: Its heading; a column without one is headed by an empty cell.
-        cell: What it shows of a row.
-        look: `number`, `path`, `time`, `id`, `name`, or empty; a function of the row where that decides.
-        sort: What the column is sorted by, where that is not the text that is shown; None sorts last.
-        heat: From 0 to 1, how dark the cell is shaded.
+        title: Its heading; may be empty.
+        cell: Makes the cell for a row.
+        look: `number`, `path`, `time`, `id`, `name`, or empty; a function if it depends on the row.
+        sort: Makes the value to sort by, if that is not the text shown; None sorts last.
+        heat: How dark the cell is shaded, from 0 to 1.
         when: Whether the table has the column at all.
     """
 
@@ -63,11 +62,11 @@ class Table:
 
     Attributes:
         label: What it is; its accessible name.
-        rows: A value a row, from which the columns take what they show.
+        rows: A value for each row, from which the columns make their cells.
         columns: From left to right.
         sortable: Whether a click on a heading sorts it.
-        filter: A noun, such as `runs`, for the box above it that filters its rows; empty for none.
-        head: Which of the shown columns names the row; None where none does.
+        filter: A noun, such as `runs`, for the box that filters its rows; empty: no such box.
+        head: The index of the column that names the row; None if none does.
         dim: Whether a row is of less interest.
     """
 
@@ -87,7 +86,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and their values; a value that is None is left out."""
+    """Names and their values; values of None are left out."""
 
     pairs: Iterable[tuple[str, Inline | int | None]]
 
@@ -97,8 +96,8 @@ class Commands:
     """Command lines to copy.
 
     Attributes:
-        lines: Each with its heading.
-        compact: Whether they stand under something that has a heading of its own.
+        lines: Headings and command lines.
+        compact: Whether they belong to something that has a heading already.
     """
 
     lines: Sequence[tuple[str, str]]
@@ -110,7 +109,7 @@ class Bullets:
     """A list.
 
     Attributes:
-        items: One a point.
+        items: One per bullet.
         look: `links`, `cards`, or empty.
     """
 
@@ -120,12 +119,12 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Verbatim:
-    """A text as it is, such as of a file.
+    """Preformatted text, such as a file's.
 
     Attributes:
         text: The text.
-        label: Its accessible name, where it is long enough to scroll; else empty.
-        look: `diff` where lines begin with + and -, `command` for one to copy, or empty.
+        label: Its accessible name if it is long enough to scroll; otherwise empty.
+        look: `diff` for lines that begin with + and -, `command` for one to copy, or empty.
     """
 
     text: Inline
@@ -153,7 +152,7 @@ class Details:
     """Parts that are shown on a click.
 
     Attributes:
-        summary: What is seen before.
+        summary: What is visible before.
         parts: The parts.
         open: Whether they are shown at first.
         look: `feature`, or empty.
@@ -170,11 +169,11 @@ class Picker:
     """A choice in a form.
 
     Attributes:
-        name: Of the query's part.
+        name: The query parameter.
         label: What is chosen.
-        choices: Among which.
-        chosen: The present one, or None.
-        everything: What stands for no choice; empty where one has to be made.
+        choices: The choices.
+        chosen: The current choice, or None.
+        everything: The text for no choice; empty if one has to be made.
     """
 
     name: str
@@ -186,10 +185,10 @@ class Picker:
 
 @dataclass(frozen=True)
 class Filter:
-    """What a list is narrowed down by.
+    """A form that filters a list.
 
     Attributes:
-        action: The page that is asked.
+        action: The page that it requests.
         pickers: The choices.
     """
 
@@ -199,14 +198,14 @@ class Filter:
 
 @dataclass(frozen=True)
 class Form:
-    """Parts with boxes to check, and a button.
+    """A form of parts with checkboxes, and a button.
 
     Attributes:
-        action: The page that is asked.
-        hidden: Parts of the query that are not chosen; those that are None are left out.
+        action: The page that it requests.
+        hidden: Query parameters that the reader does not choose; None is left out.
         parts: The parts.
-        button: What the button says.
-        aside: What stands beside the button.
+        button: The button's text.
+        aside: The text beside the button.
     """
 
     action: str
@@ -218,11 +217,11 @@ class Form:
 
 @dataclass(frozen=True)
 class Ways:
-    """Links to what is beside this page; those without an address are left out.
+    """Links to neighbouring pages; those without an address are left out.
 
     Attributes:
         label: What they lead to; their accessible name.
-        links: Text, address, and the relation (`next`, `prev`), `current` for the one that is shown, or empty.
+        links: Text, address, and the relation (`next`, `prev`, or `current` for this page), or empty.
         look: `paging` or `ways`.
     """
 
@@ -239,7 +238,7 @@ class Section:
         id: Its anchor.
         title: Its heading.
         parts: What it shows.
-        heading: Whether the title is seen; else it is its accessible name only.
+        heading: Whether the title is visible; otherwise it is only the accessible name.
     """
 
     id: str
@@ -256,7 +255,7 @@ Parts = Sequence[Part | None]
 
 
 def pairs(label: str, key: str, value: str, values: Mapping[str, Any]) -> Table:
-    """A table of names and values, by name."""
+    """A table of names and values, sorted by name."""
     return Table(
         label.lower(),
         sorted(values.items(), key=lambda pair: pair[0].lower()),

@@ -1,4 +1,4 @@
-"""Turns parts into pages: one file that needs no network, or pages that a server gives out."""
+"""Renders parts as pages: a file that needs no network, or pages for a server."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ MARK = (
 
 
 def render(template: str, *, inline: bool, **values: Any) -> str:
-    """A page.
+    """Renders a page.
 
     Args:
-        template: Its name below templates/.
-        inline: Whether style and script are in the page itself, as a file that stands alone needs it.
-        values: What the template shows.
+        template: The template's name below templates/.
+        inline: Whether to embed style and script, as a file that stands alone needs.
+        values: The template's values.
     """
     return templates().get_template(template).render(inline=inline, **values)
 
 
 def draw(part: Part | None) -> Markup:
-    """A part as HTML, by the macro of its name; nothing for None."""
+    """A part as HTML, drawn by the macro with its name; empty for None."""
     if part is None or isinstance(part, Markup):
         return part or Markup("")
     name = "chart" if isinstance(part, Chart) else type(part).__name__.lower()
@@ -49,15 +49,15 @@ def draw(part: Part | None) -> Markup:
 
 
 def prepare() -> None:
-    """Loads the templates ahead of time, for the first page would else wait for them."""
+    """Loads the templates ahead of time, so that the first page does not wait for them."""
     for name in templates().list_templates(extensions=["html"]):
         templates().get_template(name)
 
 
 @cache
 def templates() -> jinja2.Environment:
-    """The templates, and what they call."""
-    made = jinja2.Environment(
+    """The templates and the functions that they call."""
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -65,14 +65,14 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.globals |= {
+    environment.globals |= {
         "draw": draw,
         "static": _static,
         "chart_json": chart_json,
         "mark": Markup(MARK.format(size=22, color="currentColor")),  # noqa: S704 (our own text)
         "favicon": "data:image/svg+xml," + quote(MARK.format(size=24, color="#2f6fb0")),
     }
-    return made
+    return environment
 
 
 def chart_json(chart: Chart) -> Markup:

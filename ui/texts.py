@@ -1,4 +1,4 @@
-"""Texts of pages: numbers as people read them, and what stands in a line: links, states, code."""
+"""Texts of pages: numbers formatted for people, and inline markup: links, states, code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 Inline = str | Markup
-"""A text, which is escaped where it is shown, or a line that `line` and its like made."""
+"""Plain text, which is escaped when shown, or inline markup that the functions here made."""
 
 MILLISECONDS = 1000
 NONE = "-"
@@ -17,17 +17,17 @@ EMPTY = Markup("")
 
 
 def line(*pieces: Any) -> Markup:
-    """Pieces of a line after each other; what is no markup is escaped."""
+    """Joins pieces of inline content; plain text is escaped."""
     return EMPTY.join(pieces)
 
 
 def listed(pieces: Iterable[Any], separator: Inline = ", ") -> Markup:
-    """Pieces of a line with something between them."""
+    """Joins pieces of inline content with a separator."""
     return escape(separator).join(pieces)
 
 
 def link(text: Any, href: str) -> Inline:
-    """A link; the text alone where it leads nowhere."""
+    """A link; only the text if there is no address."""
     return Markup('<a href="{}">{}</a>').format(href, text) if href else str(text)
 
 
@@ -38,35 +38,35 @@ def state(word: str, look: str | None = None) -> Markup:
 
 
 def code(text: Any) -> Markup:
-    """A name or a value as it stands in a file."""
+    """A name or a value in code style."""
     return Markup("<code>{}</code>").format(text)
 
 
 def dim(text: Any) -> Markup:
-    """What is of less interest."""
+    """Text of less interest."""
     return Markup('<span class="dim">{}</span>').format(text)
 
 
 def bold(text: Any) -> Markup:
-    """What is to be seen first."""
+    """Text to be noticed first."""
     return Markup("<strong>{}</strong>").format(text)
 
 
 def marked(text: Any) -> Markup:
-    """What is at fault."""
+    """Text that is at fault."""
     return Markup("<mark>{}</mark>").format(text)
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number with so many digits after the point where it is small, fewer where it is large; a dash for None."""
+    """A number with this many decimals, none if it is 1,000 or more; a dash for None."""
     if value is None:
         return NONE
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def count(value: int, one: str, many: str | None = None) -> str:
+def count(value: int, singular: str, plural: str | None = None) -> str:
     """A count with its noun: `1 row`, `2 rows`."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
+    return f"{value:,} {singular if value == 1 else plural or singular + 's'}"
 
 
 def seconds(value: float | None) -> str:
@@ -81,7 +81,7 @@ def seconds(value: float | None) -> str:
 
 
 def local_time(milliseconds: int | None) -> str:
-    """Milliseconds since 1970 as local time; nothing for None."""
+    """Milliseconds since 1970 as local time; empty for None."""
     if milliseconds is None:
         return ""
     return datetime.fromtimestamp(milliseconds / MILLISECONDS).strftime("%Y-%m-%d %H:%M:%S")
@@ -110,5 +110,5 @@ def plain(value: Any) -> str:
 
 
 def shortened(text: str, length: int) -> str:
-    """A text, cut where it is longer than so many characters."""
+    """A text, cut off if it is longer than this many characters."""
     return text if len(text) <= length else f"{text[:length]}…"

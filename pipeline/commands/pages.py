@@ -50,7 +50,7 @@ def inspect(port: int, host: str, opens: bool, tensorboard: bool, environment_na
 
 
 def _started(host: str, opens: bool, url: str) -> None:
-    from ui.dashboard.answers import is_loopback
+    from ui.dashboard.responses import is_loopback
 
     click.echo(f"Inspect    {url}  (Ctrl-C ends it)")
     if not is_loopback(host):

@@ -1,1 +1,1 @@
-"""The data's statistics, schema and faults, as typed records for the pages."""
+"""The data's statistics, schema and faults as typed records for pages."""

@@ -1,4 +1,4 @@
-"""What is wrong with the data: the rows that ExampleGen set aside, and the anomalies that ExampleValidator found."""
+"""What is wrong with the data: rows that ExampleGen set aside, and anomalies that ExampleValidator found."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class ShownRow:
     """A row, or an image file, that could not be read.
 
     Attributes:
-        file: Where it was.
+        file: The file.
         line: From 1; None for an image file.
         column: Which column is at fault, or None.
         reason: What is wrong with it.
-        raw: The row as it stood, or None; bytes that are no UTF-8 as U+FFFD.
+        raw: The row itself, or None; bytes that are not valid UTF-8 are replaced by U+FFFD.
     """
 
     file: str
@@ -44,12 +44,12 @@ class ShownRow:
 
 @dataclass(frozen=True)
 class Rejected:
-    """What was set aside.
+    """The rows that were set aside.
 
     Attributes:
         count: How many rows.
-        read: How many of them `columns` is about.
-        columns: The columns at fault (None where none is named) and how many rows, the commonest first.
+        read: How many of them `columns` covers.
+        columns: The columns at fault (None if none is named) with numbers of rows, the commonest first.
         first: The first rows.
         folder: Where all of them are.
     """
@@ -62,7 +62,7 @@ class Rejected:
 
 
 def read_rejected(artifact: ArtifactRecord) -> Rejected | None:
-    """What is in a RejectedRows artifact; None where nothing was set aside."""
+    """Reads a RejectedRows artifact; None if nothing was set aside."""
     count = int(artifact.properties.get("num_rows", 0))
     if not count:
         return None
@@ -77,7 +77,7 @@ def _shown_row(row: RejectedRow) -> ShownRow:
 
 
 def _printable(text: str) -> str:
-    """Text that can be written as UTF-8: stray bytes in it stand as lone surrogates."""
+    """Replaces lone surrogates, which stand for stray bytes, so that the text can be encoded as UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -90,12 +90,12 @@ class Finding:
     """An anomaly.
 
     Attributes:
-        split: Where it is.
-        feature: Which feature's, or DATA_SET.
+        split: The split that has it.
+        feature: The feature, or DATA_SET.
         summary: In a few words.
         description: In a sentence or two.
-        samples: Offending values, each with how many rows hold it.
-        rows: Some of the rows in which it is seen.
+        samples: Offending values, each with the number of rows that hold it.
+        rows: Some of the rows that show it.
     """
 
     split: str
@@ -107,21 +107,22 @@ class Finding:
 
 
 def read_anomalies(anomalies: ArtifactRecord, verdict: Iterable[GateFinding] = ()) -> list[Finding]:
-    """The anomalies of all splits, those of the data set first.
+    """Reads the anomalies of all splits, those of the data set first.
 
     Args:
         anomalies: The ExampleAnomalies artifact.
-        verdict: What the data gate says of them.
+        verdict: The data gate's findings about them.
 
     Raises:
         ContentError: A file is missing or broken.
     """
-    said = {(entry.split, entry.feature): entry for entry in verdict}
+    gate_findings = {(entry.split, entry.feature): entry for entry in verdict}
     findings: list[Finding] = []
     for split in split_names(anomalies):
         proto = content.read_proto(split_folder(anomalies, split) / ANOMALIES_FILE, anomalies_pb2.Anomalies)
         findings += (
-            _quoted(finding, said.get((split, finding.feature))) for finding in anomalies_of_split(split, proto)
+            _quoted(finding, gate_findings.get((split, finding.feature)))
+            for finding in anomalies_of_split(split, proto)
         )
     return sorted(findings, key=lambda finding: finding.feature != DATA_SET)
 
@@ -135,7 +136,7 @@ def anomalies_of_split(split: str, proto: anomalies_pb2.Anomalies) -> list[Findi
 
 
 def read_stopping_verdict(log_folder: Path) -> list[GateFinding]:
-    """What the data gate said when it stopped a run, which leaves no artifact but `failure.json`; else nothing.
+    """Reads the data gate's findings when it stopped a run, from `failure.json`, as there is no artifact; may be empty.
 
     Raises:
         ContentError: The file is broken.
@@ -148,5 +149,9 @@ def _finding(split: str, feature: str, info: anomalies_pb2.AnomalyInfo) -> Findi
     return Finding(split, feature, info.short_description or info.description, info.description)
 
 
-def _quoted(finding: Finding, said: GateFinding | None) -> Finding:
-    return finding if said is None else replace(finding, samples=tuple(said.samples), rows=tuple(said.rows))
+def _quoted(finding: Finding, gate_finding: GateFinding | None) -> Finding:
+    return (
+        finding
+        if gate_finding is None
+        else replace(finding, samples=tuple(gate_finding.samples), rows=tuple(gate_finding.rows))
+    )

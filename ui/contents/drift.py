@@ -1,6 +1,6 @@
-"""How far a feature's values in one split are from those in another, beside the bar that the schema sets.
+"""How far a feature's values in one split are from those in another, and the bar that the schema sets.
 
-Distances are those of TFDV's validation, which a test holds them to: 0 for equal distributions, and at most 1.
+Distances equal those of TFDV's validation, as a test verifies: 0 for equal distributions, and at most 1.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Measured:
     Attributes:
         feature: The feature.
         measure: The measure's name.
-        value: From 0, equal, to 1; None where there is nothing to measure.
+        value: From 0, equal, to 1; None if there is nothing to measure.
         bar: The most that the schema allows, or None.
-        largest: Of texts the one whose share differs most.
-        note: Why there is no value, or what it was measured on where that is unusual.
+        largest: For texts, the one whose share differs most.
+        note: Why there is no value, or on what it was measured if that is unusual.
     """
 
     feature: str
@@ -53,20 +53,20 @@ class Measured:
 
     @property
     def lost(self) -> bool:
-        """Whether there is a bar, and nothing that it could be held to."""
+        """Whether there is a bar but no value to compare with it."""
         return self.bar is not None and self.value is None
 
 
 def measure(
     before: SplitStatistics, after: SplitStatistics, schema: schema_pb2.Schema | None, comparator: Comparator
 ) -> list[Measured]:
-    """Measures every feature that either has; what is over its bar first, then the farthest apart first.
+    """Measures every feature that either split has; those over their bars first, then the farthest apart.
 
     Args:
-        before: What is compared with.
-        after: What is looked at.
-        schema: Sets the bars.
-        comparator: Which of the schema's comparators sets them.
+        before: The split to compare with.
+        after: The split to examine.
+        schema: The schema, which sets the bars.
+        comparator: The comparator in the schema that sets them.
     """
     bars = {} if schema is None else {feature.name: getattr(feature, comparator) for feature in schema.feature}
     measured: list[Measured] = []
@@ -103,14 +103,14 @@ def _why_not(before: FeatureStatistics | None, after: FeatureStatistics | None) 
 def _wanted(
     before: FeatureStatistics | None, after: FeatureStatistics | None, bars: schema_pb2.FeatureComparator
 ) -> dict[str, float | None]:
-    """The measures by name with their bars; the usual one of the feature's kind where the schema asks for none."""
+    """The measures by name with their bars; if the schema sets none, the usual measure for the feature's kind."""
     is_text = any(side is not None and side.texts is not None for side in (before, after))
     asked = {
         L_INFINITY: bars.infinity_norm,
         JENSEN_SHANNON: bars.jensen_shannon_divergence,
         ABSOLUTE_DIFFERENCE: bars.normalized_abs_difference,
     }
-    # Of numbers TFDV has no counts by value, and its L-infinity distance of them is always 0.
+    # TFDV has no counts by value for numbers, so its L-infinity distance for them is always 0.
     bars_by_measure = {
         name: bar.threshold
         for name, bar in asked.items()
@@ -128,7 +128,7 @@ def _measured(
     bars: schema_pb2.FeatureComparator,
 ) -> Measured:
     if before.texts is not None and after.texts is not None:
-        value, largest = _of_texts(measure_name, before.texts.counts, after.texts.counts)
+        value, largest = _text_distance(measure_name, before.texts.counts, after.texts.counts)
         return Measured(name, measure_name, value, bar, largest)
     quantiles = bars.jensen_shannon_divergence.source.type == schema_pb2.HistogramSelection.QUANTILES
     value = jensen_shannon_of_bins(
@@ -137,7 +137,9 @@ def _measured(
     return Measured(name, measure_name, value, bar, note="between deciles" if quantiles else "")
 
 
-def _of_texts(measure_name: str, before: Mapping[str, float], after: Mapping[str, float]) -> tuple[float | None, str]:
+def _text_distance(
+    measure_name: str, before: Mapping[str, float], after: Mapping[str, float]
+) -> tuple[float | None, str]:
     if measure_name == JENSEN_SHANNON:
         return jensen_shannon(before, after), ""
     if measure_name == ABSOLUTE_DIFFERENCE:
@@ -156,7 +158,7 @@ def _not_numbers(statistics: FeatureStatistics) -> int:
 
 
 def l_infinity(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[float, str]:
-    """The largest difference between the shares of a value, and that value.
+    """The largest difference between a value's shares, and that value.
 
     Args:
         before: Counts by value.
@@ -166,7 +168,7 @@ def l_infinity(before: Mapping[str, float], after: Mapping[str, float]) -> tuple
 
 
 def absolute_difference(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[float, str]:
-    """The largest difference between the counts of a value as a share of all counts of both, and that value."""
+    """The largest difference between a value's counts, as a share of the sum of all counts, and that value."""
     total = sum(before.values()) + sum(after.values())
     old, new = ({name: count / total for name, count in side.items()} for side in (before, after))
     return _largest_difference(old, new)
@@ -190,17 +192,17 @@ def jensen_shannon_of_bins(
 ) -> float | None:
     """The Jensen-Shannon divergence between two histograms, cut at the edges of both; None if one is empty.
 
-    Values are taken to lie evenly within a bin. A bin without width is compared with those at the same point only; what
-    lies in bins without a finite end counts as different in the two.
+    Values are assumed to be spread evenly within a bin. A bin without width is compared only with those at the same
+    point; values in bins without finite ends count as different in the two.
 
     Args:
         before: `(low, high, count)`, ascending.
         after: The same.
-        nan_before: How many values are no numbers.
+        nan_before: How many values are NaN.
         nan_after: The same.
     """
     edges = _edges(before) | _edges(after)
-    # TFDV keeps the counts of NaN only where both histograms already have the same edges, and then counts them as
+    # TFDV keeps the counts of NaN only if both histograms already have the same edges, and then counts them as
     # different in the two.
     same = _edges(before) == _edges(after)
     old = _mass(before, sorted(edges), "before", nan_before if same else 0)
@@ -228,7 +230,7 @@ def _has_width(low: float, high: float) -> bool:
 
 
 def _mass(bins: Sequence[Bin], edges: Sequence[float], side: str, not_numbers: int) -> Mass:
-    """Counts by interval between edges, by point, and by what only this side has."""
+    """Counts by interval between edges, by point, and by what only this side can have."""
     mass: Mass = {}
 
     def add(key: object, count: float) -> None:

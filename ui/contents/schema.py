@@ -1,4 +1,4 @@
-"""The schema that a run's data were held to, as text that people read."""
+"""The schema that a run's data were validated against, as text for people."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ MOST_VALUES = 20
 
 @dataclass(frozen=True)
 class SchemaRow:
-    """What a schema says of a feature.
+    """What a schema says about a feature.
 
     Attributes:
         name: The feature.
-        kind: `int`, `float`, `text`, `struct`, or empty where the schema leaves it open.
-        presence: In how many rows it must be.
+        kind: `int`, `float`, `text`, `struct`, or empty if the schema does not say.
+        presence: In how many rows it must be present.
         values: How many values a row may have.
         domain: Which values are allowed.
         drift_bar: The bar of the schema's drift comparator.
         skew_bar: The bar of the schema's skew comparator.
-        environments: Where it is not expected, or only where it is.
+        environments: The environments in which it is not expected, or the only ones in which it is.
     """
 
     name: str
@@ -43,7 +43,7 @@ KINDS = {"BYTES": "text", "INT": "int", "FLOAT": "float", "STRUCT": "struct"}
 
 
 def read_schema(path: Path) -> schema_pb2.Schema:
-    """Reads a schema; one that was read lately, and has not changed, is not read again. Callers must not change it.
+    """Reads a schema, cached while its file does not change; callers must not modify it.
 
     Raises:
         ContentError: It is missing or broken.
@@ -82,7 +82,7 @@ def _presence(feature: schema_pb2.Feature) -> str:
     parts = []
     if presence.min_fraction:
         parts.append("every row" if presence.min_fraction == 1 else f"≥ {presence.min_fraction:.4g} of the rows")
-    # One row is what a required feature always has.
+    # A required feature always has a value in at least one row.
     if presence.min_count > 1 or (presence.min_count and not parts):
         parts.append(f"≥ {presence.min_count:,} row{'s' if presence.min_count > 1 else ''}")
     return ", ".join(parts) or "optional"
@@ -117,7 +117,7 @@ def _words(domain: schema_pb2.StringDomain) -> str:
 
 
 def _range(domain: schema_pb2.IntDomain | schema_pb2.FloatDomain) -> str:
-    # As many digits as a float domain keeps of what was written.
+    # As many digits as a float domain, which has 32 bits, preserves.
     form = ",.7g" if isinstance(domain, schema_pb2.FloatDomain) else ","
     low = f"{domain.min:{form}}" if domain.HasField("min") else None
     high = f"{domain.max:{form}}" if domain.HasField("max") else None

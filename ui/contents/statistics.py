@@ -19,7 +19,7 @@ Bins = tuple[tuple[float, float, float], ...]
 
 FIRST_SPLITS = ("train", "eval")
 
-# What TFDV counts for bytes that are no UTF-8.
+# TFDV counts this in place of bytes that are not UTF-8.
 BYTES_MARK = "__BYTES_VALUE__"
 
 LIST = statistics_pb2.DatasetFeatureStatisticsList
@@ -29,7 +29,7 @@ KINDS = {"INT": "int", "FLOAT": "float", "STRING": "text", "BYTES": "bytes", "ST
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is known of a feature's numbers.
+    """Statistics of a feature's numbers.
 
     Attributes:
         min: The smallest.
@@ -39,7 +39,7 @@ class Numbers:
         median: Their median, an estimate.
         zeros: How many are zero.
         not_numbers: How many are NaN.
-        bins: Ten equally wide bins; bins without a finite end are among them.
+        bins: Ten equally wide bins, and any bins without a finite end.
         quantiles: The bins between the deciles.
     """
 
@@ -55,22 +55,22 @@ class Numbers:
 
     @property
     def deciles(self) -> list[float]:
-        """The eleven values at 0 %, 10 %, … 100 %; fewer where the statistics have fewer."""
+        """The eleven values at 0 %, 10 %, … 100 %; fewer if the statistics have fewer."""
         return [self.quantiles[0][0], *(high for _, high, _ in self.quantiles)] if self.quantiles else []
 
 
 @dataclass(frozen=True)
 class Texts:
-    """What is known of a feature's texts.
+    """Statistics of a feature's texts.
 
     Attributes:
         total: How many there are.
-        unique: How many differ; an estimate where there are many.
+        unique: How many are distinct; an estimate if there are many.
         top: The commonest with their counts, commonest first.
-        counts: All that are counted, at most a thousand, by text.
+        counts: All counts by text, at most a thousand.
         mean_length: In bytes.
-        lengths: Bins of lengths in bytes; empty where none were counted.
-        not_text: How many are bytes that are no UTF-8, such as images.
+        lengths: Bins of lengths in bytes; empty if none were counted.
+        not_text: How many are bytes that are not UTF-8, such as images.
     """
 
     total: int
@@ -87,15 +87,15 @@ class FeatureStatistics:
     """A feature of a split.
 
     Attributes:
-        name: The steps of its path, with dots between.
+        name: The steps of its path, joined by dots.
         kind: `int`, `float`, `text`, `bytes` or `struct`.
-        rows: Of the split.
+        rows: The split's rows.
         missing: Rows without a value.
-        values: Of all rows together.
+        values: Values in all rows together.
         fewest: The fewest values in a row that has any.
         most: The most values in a row.
-        numbers: Where it holds numbers, and has any.
-        texts: Where it holds texts, and has any.
+        numbers: Statistics of its numbers, if it has any.
+        texts: Statistics of its texts, if it has any.
     """
 
     name: str
@@ -110,7 +110,7 @@ class FeatureStatistics:
 
     @property
     def missing_share(self) -> float:
-        """Of the split's rows, 0 to 1."""
+        """Missing rows as a share of the split's, 0 to 1."""
         return self.missing / self.rows if self.rows else 0.0
 
 
@@ -130,7 +130,7 @@ class SplitStatistics:
 
 
 def read_statistics(artifact: ArtifactRecord) -> dict[str, SplitStatistics]:
-    """The splits of an ExampleStatistics artifact by name, train before eval before others.
+    """Reads the splits of an ExampleStatistics artifact by name: train, then eval, then others.
 
     Raises:
         ContentError: A file is missing or broken.
@@ -142,18 +142,18 @@ def read_statistics(artifact: ArtifactRecord) -> dict[str, SplitStatistics]:
 
 
 def split_names(artifact: ArtifactRecord) -> list[str]:
-    """The names of an artifact's splits, train before eval before others."""
+    """The names of an artifact's splits: train, then eval, then others."""
     names = json.loads(artifact.properties.get("split_names") or "[]")
     return [*(name for name in FIRST_SPLITS if name in names), *(name for name in names if name not in FIRST_SPLITS)]
 
 
 def split_folder(artifact: ArtifactRecord, split: str) -> Path:
-    """Where an artifact keeps the files of a split."""
+    """The folder of a split's files in an artifact."""
     return artifact.path / f"Split-{split}"
 
 
 def statistics_of_split(split: str, proto: statistics_pb2.DatasetFeatureStatisticsList) -> SplitStatistics:
-    """The statistics of a split; where it has slices, of the first of them, the whole."""
+    """Converts the statistics of a split; if there are slices, the first, which is the whole split."""
     if not proto.datasets:
         return SplitStatistics(split, 0, {})
     whole = proto.datasets[0]
@@ -165,7 +165,7 @@ def statistics_of_split(split: str, proto: statistics_pb2.DatasetFeatureStatisti
 def _feature(proto: statistics_pb2.FeatureNameStatistics, rows: int) -> FeatureStatistics:
     held = proto.WhichOneof("stats")
     common = getattr(proto, held).common_stats if held else statistics_pb2.CommonStatistics()
-    # A feature within a struct is present in fewer rows than the split has, and counts as missing only in those.
+    # A feature within a struct can only be missing in rows that have the struct, which may be fewer than the split's.
     present = int(common.num_non_missing)
     return FeatureStatistics(
         name=".".join(proto.path.step) or proto.name,
@@ -219,5 +219,5 @@ def _bins(buckets: Iterable[statistics_pb2.Histogram.Bucket]) -> Bins:
 
 
 def finite_bins(bins: Sequence[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
-    """The bins whose ends are numbers that can be drawn."""
+    """The bins with finite ends, which can be drawn."""
     return [(low, high, count) for low, high, count in bins if math.isfinite(low) and math.isfinite(high)]

@@ -1,1 +1,1 @@
-"""The metadata store as live pages: a read-only web server on this machine. See docs/dashboard.md."""
+"""The metadata store as live pages, from a read-only local web server. See docs/dashboard.md."""

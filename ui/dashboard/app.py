@@ -1,4 +1,4 @@
-"""The dashboard's web application: the table of its pages, and the server that runs until it is told to end."""
+"""The dashboard's web application: the table of its pages, and the server that runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from aiohttp import web
 from metadata.files import UnavailableError
 from metadata.queries import Queries
 from ui import rendering
-from ui.dashboard import answers, artifacts, compare, models, node, runs, search
-from ui.dashboard.answers import Written
+from ui.dashboard import artifacts, compare, models, node, responses, runs, search
 from ui.dashboard.page import Ask, Moved, NotFoundError, Page, PageError
 from ui.dashboard.reading import MissingStoreError, Reader, folder_signature
+from ui.dashboard.responses import Written
 from ui.dashboard.site import Site, UnreadableError
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 SITE = web.AppKey("site", Site)
 READER = web.AppKey("reader", Reader)
 NAMES = web.AppKey("names", frozenset[str])
-SECONDS_FOR_THE_LAST_ANSWER = 0.5
+SECONDS_FOR_THE_LAST_RESPONSE = 0.5
 
 PAGES: tuple[tuple[str, Maker], ...] = (
     ("/", runs.runs_page),
@@ -43,22 +43,22 @@ PAGES: tuple[tuple[str, Maker], ...] = (
     ("/diff/{before}/{after}", compare.difference_page),
     ("/search", search.search_page),
 )
-"""Addresses and what makes their pages; each is answered as JSON, too, with `?format=json`."""
+"""Addresses and the functions that make their pages; each is also served as JSON with `?format=json`."""
 
 
 FILES: tuple[tuple[str, Callable[[Queries, Ask], Path], Callable[[Path], web.FileResponse]], ...] = (
-    ("/runs/{run}/nodes/{node}/log", node.log_file, answers.text_file),
-    ("/reports/{run}", runs.report_file, answers.download),
+    ("/runs/{run}/nodes/{node}/log", node.log_file, responses.text_file),
+    ("/reports/{run}", runs.report_file, responses.download),
 )
-"""Addresses of files, what finds the file, and how it is given out."""
+"""Addresses of files, the functions that find them, and how they are sent."""
 
 
-def application(site: Site, names: Collection[str] = answers.LOOPBACK_NAMES) -> web.Application:
+def application(site: Site, names: Collection[str] = responses.LOOPBACK_NAMES) -> web.Application:
     """The application.
 
     Args:
-        site: What is looked at.
-        names: The hosts that may be asked for; none for any. See `answers.names_of`.
+        site: What the dashboard shows.
+        names: The host names that requests may use; empty for any. See `responses.names_of`.
     """
     app = web.Application(middlewares=[_guarded])
     app[SITE], app[READER], app[NAMES] = site, Reader(site), frozenset(names)
@@ -77,16 +77,16 @@ async def _close(app: web.Application) -> None:
 
 def _page_handler(make: Maker) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        ask, kind = _ask(request), answers.wanted_kind(request)
+        ask, kind = _ask(request), responses.wanted_kind(request)
 
         def write(store: Queries) -> Written | Moved:
             page = make(store, ask)
-            return page if isinstance(page, Moved) else Written.of(page, kind, ask.site, ask.url)
+            return page if isinstance(page, Moved) else Written.from_page(page, kind, ask.site, ask.url)
 
         written = await request.app[READER].read((ask.url, kind), write, lambda: _logs(ask))
         if isinstance(written, Moved):
             return web.Response(status=302, headers={"Location": written.to})
-        return answers.answer(request, written)
+        return responses.page_response(request, written)
 
     return handle
 
@@ -105,7 +105,7 @@ def _ask(request: web.Request) -> Ask:
 
 
 def _logs(ask: Ask) -> Hashable:
-    """What tells whether a run's logs are still the same; the pages of runs show of them, and of TensorBoard."""
+    """The state of a run's logs and of TensorBoard, on which run pages depend besides the store."""
     name = ask.match.get("run", "")
     if not name or "/" in name or name in {".", ".."}:
         return None
@@ -114,23 +114,23 @@ def _logs(ask: Ask) -> Hashable:
 
 @web.middleware
 async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answers, and says instead of an error what is wrong; the traceback is in the log alone."""
-    if answers.is_addressed(request, request.app[NAMES]):
+    """Handles a request; an error becomes a page that says what is wrong, with the traceback only in the log."""
+    if responses.is_addressed(request, request.app[NAMES]):
         try:
             response = await handler(request)
         except Exception as error:
-            response = answers.refusal(request, request.app[SITE], _explained(request, error))
+            response = responses.refusal(request, request.app[SITE], _explained(request, error))
             if isinstance(error, web.HTTPMethodNotAllowed):
                 response.headers["Allow"] = ", ".join(sorted(error.allowed_methods))
     else:
         response = web.Response(status=421, text="This server answers to localhost and 127.0.0.1 alone.\n")
-    for name, value in answers.HEADERS.items():
+    for name, value in responses.HEADERS.items():
         response.headers.setdefault(name, value)
     return response
 
 
 def _explained(request: web.Request, error: Exception) -> PageError:
-    """What is wrong, in the reader's words."""
+    """Translates an error into what the reader is shown."""
     match error:
         case PageError():
             return error
@@ -154,17 +154,17 @@ def _explained(request: web.Request, error: Exception) -> PageError:
 
 
 class AddressError(Exception):
-    """The address to listen at is taken, or there is no such address."""
+    """The address to listen on is in use, or does not exist."""
 
 
 def serve(site: Site, host: str, port: int, started: Callable[[str], None]) -> None:
-    """Answers until SIGINT or SIGTERM.
+    """Serves until SIGINT or SIGTERM.
 
     Args:
-        site: What is looked at.
-        host: Where to listen.
-        port: Where to listen; 0 takes any free port.
-        started: Called with the address once it answers.
+        site: What the dashboard shows.
+        host: The host to listen on.
+        port: The port to listen on; 0 takes any free port.
+        started: Called with the address once the server responds.
 
     Raises:
         AddressError: It cannot listen there.
@@ -178,9 +178,9 @@ async def _serve(site: Site, host: str, port: int, started: Callable[[str], None
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     runner = web.AppRunner(
-        application(site, answers.names_of(host)),
+        application(site, responses.names_of(host)),
         access_log=None,
-        shutdown_timeout=SECONDS_FOR_THE_LAST_ANSWER,
+        shutdown_timeout=SECONDS_FOR_THE_LAST_RESPONSE,
     )
     await runner.setup()
     try:
@@ -195,5 +195,5 @@ async def _serve(site: Site, host: str, port: int, started: Callable[[str], None
 
 
 def _shown(host: str) -> str:
-    """A host as it stands in an address."""
+    """A host as written in a URL."""
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""The runs of a recipe beside each other, and what differs between two."""
+"""A comparison of a recipe's runs, and what differs between two."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ class Row:
 def compare_page(store: Queries, ask: Ask) -> Page:
     """The page of the comparison."""
     pipelines = store.pipelines()
-    recipe = ask.one("recipe") or _latest(store)
+    recipe = ask.value("recipe") or _latest(store)
     if recipe is not None and recipe not in pipelines:
         near = [(name, URLS.compare(recipe=name)) for name in pipelines]
         raise NotFoundError(f"No recipe {recipe} ever ran.", near)
     before = ask.number("before")
-    wanted = ask.all("runs")
-    found = store.runs(recipe, MOST_RUNS + 1, before) if recipe else []
-    rows = _rows(store, found[:MOST_RUNS], wanted)
+    wanted = ask.values("runs")
+    runs = store.runs(recipe, MOST_RUNS + 1, before) if recipe else []
+    rows = _rows(store, runs[:MOST_RUNS], wanted)
     chosen = [row for row in rows if row.chosen]
     settings = differing([row.settings for row in chosen])
     results = list(dict.fromkeys(name for row in chosen for name in row.results))
-    older = found[MOST_RUNS - 1].number if len(found) > MOST_RUNS else None
+    older = runs[MOST_RUNS - 1].number if len(runs) > MOST_RUNS else None
     missing = [run_id for run_id in wanted if run_id not in {row.run.id for row in rows}]
 
     def show() -> Parts:
@@ -91,7 +91,7 @@ def compare_page(store: Queries, ask: Ask) -> Page:
         ]
 
     return Page(
-        f"Runs of {recipe}" if recipe else "Runs beside each other",
+        f"Runs of {recipe}" if recipe else "Comparison of runs",
         show,
         [
             run_values(row.run) | {"settings": {name: row.settings.get(name) for name in settings}} | row.results
@@ -159,7 +159,12 @@ def _rows(store: Queries, runs: list[RunRecord], wanted: list[str]) -> list[Row]
 
 def _settings(run: RunRecord) -> dict[str, Value]:
     made_with = [fingerprint_of(node) for node in run.nodes]
-    return {key: _value(value) for made in made_with if made is not None for key, value in made.settings.items()}
+    return {
+        key: _value(value)
+        for fingerprint in made_with
+        if fingerprint is not None
+        for key, value in fingerprint.settings.items()
+    }
 
 
 def _value(value: Any) -> Value:
@@ -170,7 +175,7 @@ def _value(value: Any) -> Value:
 
 
 def differing(rows: list[dict[str, Value]]) -> list[str]:
-    """The settings that not all runs that have them have alike, sorted; nodes that never began have none."""
+    """The settings that differ between the runs that have them, sorted; nodes that never began have none."""
     seen: dict[str, set[Value]] = {}
     for row in rows:
         for name, value in row.items():
@@ -191,14 +196,14 @@ def _points(rows: list[Row], dimensions: list[str]) -> list[Point]:
 
 
 def scatter(rows: list[Row], settings: list[str], results: list[str]) -> Scatter | None:
-    """The runs over a setting that differs and the first metric; None where there is too little to draw."""
+    """The runs by a setting that differs and the first metric; None if there is too little to draw."""
     dimensions = [*settings, *results]
     metrics = [name for name in results if name not in {SECONDS, ROWS}]
     if len(rows) < 2 or not results:
         return None
     y = next(iter(metrics), results[-1])
     numbers = [name for name in settings if all(_is_number(row.settings.get(name)) for row in rows)]
-    # What was varied most says most.
+    # The setting with the most different values is the most informative.
     numbers.sort(key=lambda name: -len({row.settings.get(name) for row in rows}))
     x = next((name for name in [*numbers, SECONDS, *dimensions] if name != y and name in dimensions), y)
     return Scatter("Runs over two settings or results", _points(rows, dimensions), dimensions, x, y)
@@ -209,7 +214,7 @@ def _is_number(value: Value) -> bool:
 
 
 def parallel(rows: list[Row], settings: list[str], results: list[str]) -> Parallel | None:
-    """The runs as lines over settings that differ and results; None where there is too little to draw."""
+    """The runs as lines across settings that differ and results; None if there is too little to draw."""
     metrics = [name for name in results if name not in {SECONDS, ROWS}]
     dimensions = [*settings[: MOST_AXES - len(metrics)], *metrics]
     if len(rows) < 2 or len(dimensions) < 2:
@@ -218,7 +223,7 @@ def parallel(rows: list[Row], settings: list[str], results: list[str]) -> Parall
 
 
 def difference_page(store: Queries, ask: Ask) -> Page:
-    """What differs between two runs."""
+    """The page of what differs between two runs."""
     before = search.run_of(store, ask.match["before"])
     after = search.run_of(store, ask.match["after"])
     swapped = Text(link("The other way round", URLS.difference(after.id, before.id)))

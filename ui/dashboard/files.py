@@ -1,4 +1,4 @@
-"""Reads the files that pages show: of an artifact's folder nothing outside it, and of a large file a part."""
+"""Reads the files that pages show: nothing outside an artifact's folder, and only part of a large file."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class File:
     """A file of an artifact.
 
     Attributes:
-        path: Below the artifact's folder.
+        path: Relative to the artifact's folder.
         bytes: Its size.
-        outside: Whether it is a link to something that is not in the folder, of which nothing is shown.
+        outside: Whether it is a link that leads out of the folder, whose target is never shown.
     """
 
     path: str
@@ -41,7 +41,7 @@ class File:
 
     @property
     def shown(self) -> bool:
-        """Whether it can be looked at."""
+        """Whether its contents can be shown."""
         return not self.outside and (Path(self.path).suffix in TEXT_SUFFIXES or not Path(self.path).suffix)
 
 
@@ -50,7 +50,7 @@ class Listing:
     """The files of a folder.
 
     Attributes:
-        files: In the order of their paths.
+        files: Sorted by path.
         whole: Whether these are all.
     """
 
@@ -64,10 +64,10 @@ class Listing:
 
 
 def listing_of(artifact: ArtifactRecord) -> Listing | None:
-    """The files of an artifact, of which none is brought here; None where it is gone.
+    """Lists the files of an artifact without downloading any; None if it is gone.
 
     Raises:
-        UnavailableError: What holds it cannot be reached.
+        UnavailableError: Its store cannot be reached.
     """
     if not is_uri(artifact.uri):
         return listing(Path(artifact.uri))
@@ -76,34 +76,34 @@ def listing_of(artifact: ArtifactRecord) -> Listing | None:
 
 
 def file_of(artifact: ArtifactRecord, path: str) -> Path | None:
-    """A file of an artifact; None where it has none, or the path leads out of it.
+    """A file of an artifact; None if it has no such file, or the path leads out of it.
 
     Raises:
-        UnavailableError: What holds it cannot be reached.
+        UnavailableError: Its store cannot be reached.
     """
     if not is_uri(artifact.uri):
         return inside(Path(artifact.uri), path)
     if "\0" in path or path.startswith("/") or ".." in Path(path).parts:
         return None
-    found = artifact.file(path)
-    return found if found.is_file() else None
+    file = artifact.file(path)
+    return file if file.is_file() else None
 
 
 def listing(folder: Path) -> Listing | None:
-    """The files below a folder; None where it is not there (any more). A file alone is listed by its name."""
+    """Lists the files below a folder; None if it does not exist (any more). A single file is listed by its name."""
     if folder.is_file():
         return Listing([File(folder.name, folder.stat().st_size)], whole=True)
     if not folder.is_dir():
         return None
-    found = list(islice(_walk(folder), MOST_FILES + 1))
-    return Listing(sorted(found[:MOST_FILES], key=lambda file: file.path), len(found) <= MOST_FILES)
+    listed = list(islice(_walk(folder), MOST_FILES + 1))
+    return Listing(sorted(listed[:MOST_FILES], key=lambda file: file.path), len(listed) <= MOST_FILES)
 
 
 def _walk(folder: Path) -> Iterator[File]:
     root = folder.resolve()
     for where, folders, names in os.walk(folder):
         folders.sort()
-        # os.walk does not follow links to folders; they are listed as what they are.
+        # os.walk does not follow links to folders; they are listed as links.
         links = [name for name in folders if Path(where, name).is_symlink()]
         for name in sorted([*names, *links]):
             path = Path(where, name)
@@ -112,12 +112,12 @@ def _walk(folder: Path) -> Iterator[File]:
 
 
 def inside(folder: Path, path: str) -> Path | None:
-    """A file of a folder; None where there is none, or it leads out of the folder."""
+    """A file in a folder; None if there is none, or the path leads out of the folder."""
     if "\0" in path:
         return None
     root = folder.resolve()
-    found = root if root.is_file() and path == folder.name else (root / path).resolve()
-    return found if found.is_relative_to(root) and found.is_file() else None
+    file = root if root.is_file() and path == folder.name else (root / path).resolve()
+    return file if file.is_relative_to(root) and file.is_file() else None
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ class Preview:
     """What a page shows of a file.
 
     Attributes:
-        text: Its text, JSON indented; empty where it is none.
-        rows: Of a table in CSV, the heading first; else nothing.
+        text: Its text, with JSON indented; empty for CSV and binary files.
+        rows: The rows of a CSV file, the heading first; otherwise empty.
         cut: Whether there is more of it.
-        binary: Whether it is no text.
+        binary: Whether it is not text.
     """
 
     text: str
@@ -138,7 +138,7 @@ class Preview:
 
 
 def preview(path: Path) -> Preview:
-    """The begin of a file, as text or as a table."""
+    """Reads the beginning of a file, as text or as a table."""
     with path.open("rb") as file:
         begin = file.read(SHOWN_BYTES + 1)
     cut = len(begin) > SHOWN_BYTES
@@ -157,7 +157,7 @@ def _text(data: bytes, cut: bool) -> str | None:
     if b"\0" in data:
         return None
     for end in range(len(data), max(len(data) - 4, -1), -1):
-        # Where the file was cut, it may have been within a character.
+        # A file may have been cut off within a character.
         try:
             return data[:end].decode()
         except UnicodeDecodeError:
@@ -174,7 +174,7 @@ def _indented(text: str) -> str:
 
 
 def tail(path: Path) -> tuple[str, bool]:
-    """The end of a log, from the begin of a line, and whether there is more before it."""
+    """The end of a log, from the beginning of a line, and whether there is more before it."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - TAIL_BYTES, 0))
@@ -185,7 +185,7 @@ def tail(path: Path) -> tuple[str, bool]:
 
 
 def metrics_of(evaluation: ArtifactRecord) -> dict[str, float | None]:
-    """The values of an evaluation by metric; none where its file is gone or is no such file."""
+    """The values of an evaluation by metric; empty if its file is gone or broken."""
     try:
         return read_summary(evaluation).values
     except ContentError:

@@ -1,4 +1,4 @@
-"""The models, what they are worth, and which version of which is served."""
+"""The models, their metrics, and which versions are served."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markupsafe import Markup
 from metadata.queries import INPUTS, OUTPUTS, Queries
 from metadata.records import ArtifactRecord, Deployment, MadeArtifact
 from metadata.values import artifact_values
-from ui.dashboard.artifacts import ARTIFACT, IN_RUN, MADE, none_there, page_of
+from ui.dashboard.artifacts import ARTIFACT, IN_RUN, MADE, empty_note, page_of
 from ui.dashboard.files import metrics_of
 from ui.dashboard.page import Ask, Page, metric_columns, paging, run_link
 from ui.links import URLS
@@ -25,13 +25,13 @@ SERVED, REPLACED, ROLLED_BACK, REMOVED = "served", "replaced", "rolled back", "r
 
 @dataclass(frozen=True)
 class Version:
-    """A version that was pushed.
+    """A pushed version.
 
     Attributes:
         number: Its number.
-        folder: The folder of all versions.
+        folder: The folder that holds all versions.
         artifact: The id of its PushedModel.
-        model: The id of its Model; None where the push did not record it.
+        model: The id of its Model; None if the push did not record it.
         state: `served`; `replaced` by a later push; `rolled back`; or `removed` from the disk.
         restored: The version that a rollback restored as this one, or None.
     """
@@ -48,22 +48,22 @@ def models_page(store: Queries, ask: Ask) -> Page:
     """A page of models, newest first, and the newest versions."""
     before = ask.number("before")
     shown, older = page_of(store, "Model", before)
-    known = versions(store.pushed())
-    judged = _judged(store, [made.artifact.id for made in shown])
+    pushed_versions = versions(store.pushed())
+    judged = _judged(store, [entry.artifact.id for entry in shown])
     pipelines, deployed = store.pipelines(), store.deployed()
 
-    def metrics(made: MadeArtifact) -> dict[str, Any]:
-        return judged.get(made.artifact.id, ({}, None))[0]
+    def metrics(entry: MadeArtifact) -> dict[str, Any]:
+        return judged.get(entry.artifact.id, ({}, None))[0]
 
-    def blessed(made: MadeArtifact) -> bool | None:
-        return judged.get(made.artifact.id, ({}, None))[1]
+    def blessed(entry: MadeArtifact) -> bool | None:
+        return judged.get(entry.artifact.id, ({}, None))[1]
 
-    def versions_of(made: MadeArtifact) -> list[Version]:
-        return [version for version in known if version.model == made.artifact.id]
+    def versions_of(entry: MadeArtifact) -> list[Version]:
+        return [version for version in pushed_versions if version.model == entry.artifact.id]
 
-    def values(made: MadeArtifact) -> dict[str, Any]:
-        numbers = [{"version": version.number, "state": version.state} for version in versions_of(made)]
-        return artifact_values(made) | {"metrics": metrics(made), "blessed": blessed(made), "versions": numbers}
+    def values(entry: MadeArtifact) -> dict[str, Any]:
+        numbers = [{"version": version.number, "state": version.state} for version in versions_of(entry)]
+        return artifact_values(entry) | {"metrics": metrics(entry), "blessed": blessed(entry), "versions": numbers}
 
     def show() -> Parts:
         columns = [
@@ -71,26 +71,28 @@ def models_page(store: Queries, ask: Ask) -> Page:
             MADE,
             IN_RUN._replace(title="By run"),
             *metric_columns(shown, metrics),
-            Column("Bars", lambda made: {True: "reached", False: "missed", None: ""}[blessed(made)]),
-            Column("Versions", lambda made: listed(map(_numbered, versions_of(made)), Markup("<br>"))),
+            Column("Bars", lambda entry: {True: "reached", False: "missed", None: ""}[blessed(entry)]),
+            Column("Versions", lambda entry: listed(map(_numbered, versions_of(entry)), Markup("<br>"))),
         ]
         parts = [
-            Table("models", shown, columns, sortable=True) if shown else none_there(before),
+            Table("models", shown, columns, sortable=True) if shown else empty_note(before),
             paging("models", URLS.models(), URLS.models(before=older) if older else None, before),
         ]
         served = [part for each in deployed for part in _served(ask, each, pipelines)]
         return [
             Section("served", "Served", served or [Text("Nothing was pushed yet.")]),
             Section("list", "Models, newest first", parts),
-            Section("versions", "Versions, newest push first", _versions_shown(known)) if known else None,
+            Section("versions", "Versions, newest push first", _versions_shown(pushed_versions))
+            if pushed_versions
+            else None,
         ]
 
-    newest = [asdict(version) for version in known[:MOST_VERSIONS]]
+    newest = [asdict(version) for version in pushed_versions[:MOST_VERSIONS]]
     return Page("Models", show, {"models": list(map(values, shown)), "versions": newest}, section="Models")
 
 
 def _served(ask: Ask, deployed: Deployment, pipelines: list[str]) -> Parts:
-    """A version that is served: where it comes from, and the commands that serve it and go back."""
+    """A served version: where it comes from, and the commands that serve it and go back."""
     recipe = PurePath(deployed.folder).name
     origin: Inline = ""
     if deployed.restored:
@@ -120,7 +122,7 @@ def _model_link(model: int | None) -> Inline:
     return "" if model is None else link(f"Model {model}", URLS.artifact(model))
 
 
-def _versions_shown(known: list[Version]) -> Parts:
+def _versions_shown(pushed_versions: list[Version]) -> Parts:
     columns = [
         Column("Version", lambda version: link(version.number, URLS.artifact(version.artifact))),
         Column("State", _state_shown),
@@ -128,23 +130,25 @@ def _versions_shown(known: list[Version]) -> Parts:
         Column("Model", lambda version: _model_link(version.model)),
         Column("Restored", lambda version: version.restored or ""),
     ]
-    older = count(len(known) - MOST_VERSIONS, "older version")
+    older = count(len(pushed_versions) - MOST_VERSIONS, "older version")
     return [
-        Table("versions", known[:MOST_VERSIONS], columns),
-        Text(link(older, URLS.artifacts(type="PushedModel"))) if len(known) > MOST_VERSIONS else None,
+        Table("versions", pushed_versions[:MOST_VERSIONS], columns),
+        Text(link(older, URLS.artifacts(type="PushedModel"))) if len(pushed_versions) > MOST_VERSIONS else None,
     ]
 
 
 def versions(pushed: Iterable[ArtifactRecord]) -> list[Version]:
-    """What became of every version that was pushed, newest push first."""
+    """The state of every pushed version, newest push first."""
     by_folder: dict[str, list[ArtifactRecord]] = {}
     for artifact in pushed:
         by_folder.setdefault(str(PurePath(artifact.properties["pushed_destination"]).parent), []).append(artifact)
-    found = [version for folder, artifacts in by_folder.items() for version in _of_folder(folder, artifacts)]
-    return sorted(found, key=lambda version: -version.artifact)
+    all_versions = [
+        version for folder, artifacts in by_folder.items() for version in _folder_versions(folder, artifacts)
+    ]
+    return sorted(all_versions, key=lambda version: -version.artifact)
 
 
-def _of_folder(folder: str, artifacts: list[ArtifactRecord]) -> list[Version]:
+def _folder_versions(folder: str, artifacts: list[ArtifactRecord]) -> list[Version]:
     served = max(artifacts, key=_number)
     withdrawn = {str(a.properties["rolled_back_from"]) for a in artifacts if "rolled_back_from" in a.properties}
     return [
@@ -177,7 +181,7 @@ def _text(value: object) -> str | None:
 
 
 def _judged(store: Queries, models: list[int]) -> dict[int, tuple[dict[str, Any], bool | None]]:
-    """By model: the Evaluator's values, and whether it blessed the model; of the newest evaluation of each."""
+    """By model, its newest evaluation's metrics and whether the model was blessed."""
     events = store.events_of(store.consumers(models))
     judging = {
         event.artifact_id: execution
@@ -194,6 +198,8 @@ def _puts_out(events: Iterable[Any], name: str) -> bool:
 
 
 def _verdict(outputs: dict[str, list[ArtifactRecord]]) -> tuple[dict[str, Any], bool | None]:
-    metrics = {name: value for found in outputs.get("evaluation", []) for name, value in metrics_of(found).items()}
-    [blessed] = [found.properties.get("blessed") for found in outputs.get("blessing", [])[:1]] or [None]
+    metrics = {
+        name: value for artifact in outputs.get("evaluation", []) for name, value in metrics_of(artifact).items()
+    }
+    [blessed] = [artifact.properties.get("blessed") for artifact in outputs.get("blessing", [])[:1]] or [None]
     return metrics, None if blessed is None else bool(blessed)

@@ -1,4 +1,4 @@
-"""A node of a run: what it took, what it put out, what it rests on, why it ran, and what it logged."""
+"""A node of a run: its inputs, its outputs, what its result depends on, why it ran, and its log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def node_page(store: Queries, ask: Ask) -> Page:
     properties = {name: value for name, value in node.properties.items() if name != PROPERTY}
 
     def show() -> Parts:
-        what: Parts = [
+        summary: Parts = [
             Text(line(state(STATE_WORDS[node.state]), " ", why), "verdict"),
             _facts(run, node, note, origin),
             _beside(run, node),
@@ -39,11 +39,11 @@ def node_page(store: Queries, ask: Ask) -> Page:
         several = count(len(properties), "property", "properties")
         listed = Details(several, [pairs("Properties", "Property", "Value", properties)])
         return [
-            Section("what", "What it did", what, heading=False),
-            Section("inputs", "What it took", [_artifacts("inputs", inputs)]),
-            Section("outputs", "What it put out", [_artifacts("outputs", outputs)]),
+            Section("what", "What it did", summary, heading=False),
+            Section("inputs", "Inputs", [_artifacts("inputs", inputs)]),
+            Section("outputs", "Outputs", [_artifacts("outputs", outputs)]),
             Section("log", "Log", _log(path, run, node)),
-            Section("made-with", "What its result rests on", _made_with(made_with)) if made_with else None,
+            Section("made-with", "What its result depends on", _made_with(made_with)) if made_with else None,
             Section("properties", "Properties of the execution", [listed]) if properties else None,
         ]
 
@@ -80,7 +80,9 @@ def _beside(run: RunRecord, node: NodeRun) -> Ways:
     names = [each.node for each in run.nodes]
     place = names.index(node.node)
     beside = [("Before it", "prev", names[place - 1 : place]), ("After it", "next", names[place + 1 : place + 2])]
-    links = [(f"{word}: {name}", URLS.node(run.id, name), way) for word, way, found in beside for name in found]
+    links = [
+        (f"{word}: {name}", URLS.node(run.id, name), way) for word, way, neighbours in beside for name in neighbours
+    ]
     return Ways("Other nodes of the run", links)
 
 
@@ -118,8 +120,8 @@ def _made_with(made_with: Fingerprint) -> Parts:
 
 
 def _origin(store: Queries, node: NodeRun, outputs: dict[str, list[ArtifactRecord]]) -> str | None:
-    """The run in which a cached node really ran."""
-    first = next((artifact for found in outputs.values() for artifact in found), None)
+    """The run in which a cached node actually ran."""
+    first = next((artifact for artifacts in outputs.values() for artifact in artifacts), None)
     if node.state != "CACHED" or first is None:
         return None
     producer = store.producer(first.id)

@@ -1,4 +1,4 @@
-"""What a page is before it is written, how it is asked for, and what several pages show alike."""
+"""Requests for pages, pages before they are written, and what several pages share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ui.texts import Inline, code, link, number
 
 @dataclass(frozen=True)
 class Ask:
-    """What is asked for.
+    """A request for a page.
 
     Attributes:
-        site: What is looked at.
-        match: The parts of the address, such as `run`.
-        query: What follows the question mark, in order; a name may come more than once.
+        site: What the dashboard shows.
+        match: The variable parts of the path, such as `run`.
+        query: The query's parameters, in order; a name may occur more than once.
         url: Path and query.
     """
 
@@ -31,21 +31,21 @@ class Ask:
     query: Sequence[tuple[str, str]]
     url: str
 
-    def one(self, name: str) -> str | None:
-        """A value of the query; None where there is none or an empty one."""
+    def value(self, name: str) -> str | None:
+        """The value of a query parameter; None if it is missing or empty."""
         return next((value for key, value in self.query if key == name and value), None)
 
-    def all(self, name: str) -> list[str]:
-        """All values of a name in the query; commas part them too."""
+    def values(self, name: str) -> list[str]:
+        """All values of a query parameter; commas separate values, too."""
         return [part for key, value in self.query if key == name for part in value.split(",") if part]
 
     def number(self, name: str) -> int | None:
-        """A number of the query; None where there is none.
+        """The value of a numeric query parameter; None if it is missing.
 
         Raises:
-            BadRequestError: It is none.
+            BadRequestError: It is not a number.
         """
-        value = self.one(name)
+        value = self.value(name)
         if value is None:
             return None
         if not (value.isdecimal() and value.isascii()) or int(value) > MOST:
@@ -63,13 +63,13 @@ class Page:
 
     Attributes:
         title: What it is about.
-        show: Makes what it shows; not called where JSON is asked for.
-        twin: The same as JSON.
+        show: Makes its parts; not called for JSON.
+        twin: The page's data, for JSON.
         section: The part of the navigation that it belongs to: `Runs`, `Models`, `Artifacts` or `Compare`.
-        live: Whether it goes on changing, and looks for changes itself.
-        again: Whether to look again in a moment, for there was nothing to show.
-        trail: What it is a part of: texts and addresses.
-        heading: Where it is another one than the title.
+        live: Whether it keeps changing, and updates itself.
+        again: Whether to reload in a moment, because there was nothing to show.
+        trail: The pages above it: texts and addresses.
+        heading: Its heading, if that differs from the title.
         contents: Whether it has a table of contents.
     """
 
@@ -85,15 +85,15 @@ class Page:
 
 
 class PageError(Exception):
-    """There is no such page now; another one says so.
+    """The page cannot be shown; another page says so.
 
     Args:
         text: What is wrong.
-        near: What there is instead: texts and where they lead.
-        status: HTTP's.
+        near: What there is instead: texts and addresses.
+        status: The HTTP status.
         title: What is wrong, in a few words.
         command: A command line that helps.
-        again: Whether to look again in a moment.
+        again: Whether to reload in a moment.
     """
 
     status = 500
@@ -115,7 +115,7 @@ class PageError(Exception):
         self.command, self.again = command, again
 
     def page(self) -> Page:
-        """The page that says so."""
+        """The page that says what is wrong."""
 
         def show() -> Parts:
             parts = [
@@ -123,7 +123,7 @@ class PageError(Exception):
                 Verbatim(code(self.command), look="command") if self.command else None,
                 Text("There is:") if self.near else None,
                 Bullets([link(*each) for each in self.near]) if self.near else None,
-                Text("This page looks again by itself.", "dim") if self.again else None,
+                Text("This page reloads by itself.", "dim") if self.again else None,
             ]
             return [Section("told", "What is wrong", parts, heading=False)]
 
@@ -132,14 +132,14 @@ class PageError(Exception):
 
 
 class BadRequestError(PageError):
-    """The address does not fit."""
+    """The address is malformed."""
 
     status = 400
     title = "This address does not fit"
 
 
 class NotFoundError(PageError):
-    """There is no such thing."""
+    """What the address names does not exist."""
 
     status = 404
     title = "Not found"
@@ -147,13 +147,13 @@ class NotFoundError(PageError):
 
 @dataclass(frozen=True)
 class Moved:
-    """The page is elsewhere."""
+    """A redirect to another page."""
 
     to: str
 
 
 def html(page: Page, site: Site, url: str = "") -> str:
-    """A page as HTML; with its address, by which it leads to itself as JSON."""
+    """A page as HTML; it links to its JSON version if its address is given."""
     return render("dashboard.html", inline=False, page=page, shown=page.show(), site=site, url=url)
 
 
@@ -163,22 +163,22 @@ def as_json(page: Page) -> str:
 
 
 def run_link(run_id: str | None) -> Inline:
-    """A run by its id; nothing where no run did it."""
+    """A link to a run by its id; empty for None."""
     return link(run_id, URLS.run(run_id)) if run_id else ""
 
 
 def node_link(place: Place | None) -> Inline:
-    """A node of a run; nothing for what nobody made."""
+    """A link to a node of a run; empty for None."""
     return link(place.node, URLS.node(place.run, place.node) if place.run else "") if place else ""
 
 
 def artifact_link(artifact: ArtifactRecord) -> Inline:
-    """An artifact by its type and id."""
+    """A link to an artifact, named by its type and id."""
     return link(f"{artifact.type} {artifact.id}", URLS.artifact(artifact.id))
 
 
 def metric_columns(rows: Iterable[Any], metrics: Callable[[Any], Mapping[str, Any]], digits: int = 4) -> list[Column]:
-    """A column a metric that any row has."""
+    """A column for each metric that any row has."""
 
     def column(name: str) -> Column:
         return Column(name, lambda row: number(metrics(row)[name], digits) if name in metrics(row) else "", "number")
@@ -187,7 +187,7 @@ def metric_columns(rows: Iterable[Any], metrics: Callable[[Any], Mapping[str, An
 
 
 def paging(things: str, newest: str, older: str | None, before: int | None) -> Ways | None:
-    """The way from a page of a list to the first one and the next one."""
+    """Links from a page of a list to the first page and the next."""
     if not older and not before:
         return None
     links = [(f"Newest {things}", newest if before else None, ""), (f"Older {things}", older, "next")]

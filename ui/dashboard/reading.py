@@ -1,7 +1,7 @@
-"""Reads the store for the pages: one read at a time, kept for as long as the store and the logs stay what they are.
+"""Reads the store for the pages, one read at a time, and caches pages until the store or the logs change.
 
-ML Metadata reads in C++ and holds Python's lock meanwhile, and SQLite's readers hold up a run that writes: what was
-read once is not read again until something was written.
+ML Metadata reads in C++ while holding Python's global lock, and SQLite's readers hold up a run that writes, so nothing
+is read again until something has been written.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ui.dashboard.site import Site, UnreadableError
 log = logging.getLogger(__name__)
 
 BUSY = (mlmd.errors.FailedPreconditionError, mlmd.errors.AbortedError)
-"""What ML Metadata raises while another process makes the store, or holds it longer than the client tries."""
+"""What ML Metadata raises while another process creates the store, or locks it for longer than the client retries."""
 
 TRIES = 3
 PAUSE_SECONDS = 0.1
 KEPT_PAGES = 200
 SECONDS_A_SERVER_IS_TRUSTED = 2
 SECONDS_LIVE = 2
-"""How long a page is kept that also changes without a trace in the store, as when a run's process ends."""
+"""How long a page is cached that can change without a trace in the store, as when a run's process ends."""
 
 SQLITE_HEADER = 100
-"""Bytes; SQLite counts in them how often the file was changed."""
+"""Bytes, which include SQLite's counter of changes to the file."""
 
 
 class MissingStoreError(Exception):
@@ -42,59 +42,59 @@ class MissingStoreError(Exception):
 
 
 class Reader:
-    """Makes pages from the store, and keeps them.
+    """Makes pages from the store, and caches them.
 
     Args:
-        site: What is looked at.
+        site: What the dashboard shows.
     """
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._worker = ThreadPoolExecutor(1, "metadata-store")
-        self._kept: OrderedDict[Hashable, tuple[Hashable, float, Any]] = OrderedDict()
+        self._cache: OrderedDict[Hashable, tuple[Hashable, float, Any]] = OrderedDict()
 
     async def read(
         self, key: Hashable, make: Callable[[Queries], Any], also: Callable[[], Hashable] = lambda: None
     ) -> Any:
-        """What `make` makes of the store, or made of it when it was as it is now.
+        """Calls `make` with the store, or returns its cached result if nothing has changed since.
 
         Args:
-            key: Names it.
-            make: Makes it; what it raises is not kept, and what has a true attribute `live` for a moment only.
-            also: What it depends on besides the store, such as `logs_signature`.
+            key: Identifies the result.
+            make: Makes the result. Errors are not cached, and results with a true attribute `live` only for a moment.
+            also: The state of what the result depends on besides the store, such as `folder_signature`.
 
         Raises:
             MissingStoreError: There is no store yet.
             UnreadableError: The store cannot be read now.
         """
-        found = self._found(key, (self._signature(), also()))
-        if found is not None:
-            return found[0]
+        cached = self._cached(key, (self._signature(), also()))
+        if cached is not None:
+            return cached[0]
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._read, key, make, also)
 
     def close(self) -> None:
-        """Waits for no read that has not begun."""
+        """Cancels reads that have not begun, and does not wait for others."""
         self._worker.shutdown(wait=False, cancel_futures=True)
 
-    def _found(self, key: Hashable, signature: Hashable) -> tuple[Any] | None:
-        kept = self._kept.get(key)
-        if kept is None or kept[0] != signature or kept[1] < time.monotonic():
+    def _cached(self, key: Hashable, signature: Hashable) -> tuple[Any] | None:
+        entry = self._cache.get(key)
+        if entry is None or entry[0] != signature or entry[1] < time.monotonic():
             return None
-        return (kept[2],)
+        return (entry[2],)
 
     def _read(self, key: Hashable, make: Callable[[Queries], Any], also: Callable[[], Hashable]) -> Any:
-        # Before the read: what is written meanwhile makes the next one read again.
+        # Taken before reading, so that anything written meanwhile causes the next request to read again.
         signature = (self._signature(), also())
-        found = self._found(key, signature)
-        if found is not None:
-            return found[0]
-        made = self._patiently(make)
-        lasts = SECONDS_LIVE if getattr(made, "live", False) else math.inf
-        self._kept[key] = (signature, time.monotonic() + lasts, made)
-        self._kept.move_to_end(key)
-        while len(self._kept) > KEPT_PAGES:
-            self._kept.popitem(last=False)
-        return made
+        cached = self._cached(key, signature)
+        if cached is not None:
+            return cached[0]
+        result = self._patiently(make)
+        lasts = SECONDS_LIVE if getattr(result, "live", False) else math.inf
+        self._cache[key] = (signature, time.monotonic() + lasts, result)
+        self._cache.move_to_end(key)
+        while len(self._cache) > KEPT_PAGES:
+            self._cache.popitem(last=False)
+        return result
 
     def _patiently(self, make: Callable[[Queries], Any]) -> Any:
         for left in reversed(range(TRIES)):
@@ -112,11 +112,11 @@ class Reader:
         raise AssertionError("the last try returns or raises")
 
     def _opened(self) -> Queries:
-        """The store, opened anew, for the file may be another one by now."""
+        """Reopens the store, because the file may have been replaced."""
         try:
             store = self._site.opened()
         except RuntimeError as error:
-            # So ML Metadata says that a file or a database is no store, or cannot be reached.
+            # ML Metadata raises this if a file or a database is not a store, or cannot be reached.
             raise UnreadableError(str(error)) from error
         if store is None:
             raise MissingStoreError
@@ -130,16 +130,16 @@ class Reader:
 
 
 def file_signature(path: Path) -> Hashable:
-    """What tells whether a file is still the same; None where there is none."""
+    """A value that changes when a file does; None if there is no file."""
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def folder_signature(folder: Path) -> Hashable:
-    """What tells whether a folder's files are still the same."""
+    """A value that changes when a folder's files do."""
     try:
         return tuple(sorted((path.name, file_signature(path)) for path in folder.iterdir()))
     except OSError:

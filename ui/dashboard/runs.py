@@ -1,4 +1,4 @@
-"""The list of runs with what is deployed, a run, and its curves in TensorBoard."""
+"""The list of runs and deployments, a run, and its curves in TensorBoard."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOGS = "tensorboard"
 
 def runs_page(store: Queries, ask: Ask) -> Page:
     """A page of runs, newest first."""
-    recipe, wanted, before = ask.one("recipe"), ask.one("state"), ask.number("before")
+    recipe, wanted, before = ask.value("recipe"), ask.value("state"), ask.number("before")
     if wanted is not None and wanted not in searching.KINDS:
         raise BadRequestError(f"state is one of {', '.join(searching.KINDS)}; received {wanted!r}.")
     runs, older = searching.find_runs(store, wanted, recipe, before)
@@ -97,17 +97,17 @@ def _table(rows: list[tuple[RunRecord, dict[str, Any]]]) -> Table:
 
 
 def since(milliseconds: int) -> Markup:
-    """The time that passed since then; the page counts on."""
+    """The time since then, which the page's script keeps counting."""
     return Markup('<span data-since="{}"></span>').format(milliseconds)
 
 
 def note(node: str, text: str) -> Markup:
-    """What a running node says of its progress; the page keeps it up to date."""
+    """A running node's progress, which the page's script keeps up to date."""
     return Markup('<span data-note="{}">{}</span>').format(node, text)
 
 
 def _card(deployed: Deployment) -> Inline:
-    """A deployed version: whose push it is, its model and lineage."""
+    """A deployed version: which run pushed it, its model and lineage."""
     origin: Inline = ""
     if deployed.restored:
         origin = dim(f"a rollback to {deployed.restored}")
@@ -120,7 +120,7 @@ def _card(deployed: Deployment) -> Inline:
 
 
 def _metrics(store: Queries, runs: list[RunRecord]) -> dict[str, dict[str, float | None]]:
-    """The Evaluator's values by run and metric; of those runs whose files are there."""
+    """The Evaluator's values by run and metric, for runs whose files exist."""
     evaluators = {n.id: run.id for run in runs for n in run.nodes if n.node == "Evaluator" and n.succeeded}
     metrics = {}
     for execution, outputs in store.outputs_of(evaluators).items():
@@ -130,17 +130,17 @@ def _metrics(store: Queries, runs: list[RunRecord]) -> dict[str, dict[str, float
 
 
 def run_page(store: Queries, ask: Ask) -> Page:
-    """A run: the sections of its report, live while it goes on."""
+    """The page of a run: the sections of its report, live while it is going on."""
     run = search.run_of(store, ask.match["run"])
     goes_on = _goes_on(store, ask, run)
     running = [node.node for node in run.nodes if STATE_WORDS[node.state] == "running"]
     notes = {node: ask.site.note(ask.site.log_root / run.id, node) for node in running}
 
     def show() -> Parts:
-        source = Source.of(store, run)
+        source = Source.from_run(store, run)
         surroundings = replace(ask.site.surroundings(store, run), links=URLS)
         following = line(
-            "This run goes on",
+            "This run is going on",
             *(line(f": {node} ", note(node, text)) for node, text in notes.items()),
             ". This page follows it.",
         )
@@ -167,7 +167,7 @@ def _goes_on(store: Queries, ask: Ask, run: RunRecord) -> bool:
 
 
 def _elsewhere(source: Source, ask: Ask) -> list[Inline]:
-    """Links to what else there is of a run."""
+    """Links to other pages and files of a run."""
     run = source.run
     links: list[Inline] = []
     if (ask.site.log_root / run.id / REPORT_FILE).exists():
@@ -175,7 +175,7 @@ def _elsewhere(source: Source, ask: Ask) -> list[Inline]:
     if source.previous:
         previous = source.previous.run.id
         links.append(link(f"What changed since {previous}", URLS.difference(previous, run.id)))
-    links.append(link(f"Beside all runs of {run.pipeline}", URLS.compare(recipe=run.pipeline)))
+    links.append(link(f"Compare with all runs of {run.pipeline}", URLS.compare(recipe=run.pipeline)))
     if source.artifact("Trainer", "model_run"):
         links.append(link("TensorBoard", URLS.tensorboard(run.id)))
     return links
@@ -195,9 +195,9 @@ def report_file(store: Queries, ask: Ask) -> Path:
 
 
 def tensorboard_page(store: Queries, ask: Ask) -> Page:
-    """A run's curves in TensorBoard: the command, and a link where `--tensorboard` started one."""
+    """The page of a run's curves in TensorBoard: the command, and a link if `--tensorboard` started one."""
     run = search.run_of(store, ask.match["run"])
-    artifact = Source.of(store, run).artifact("Trainer", "model_run")
+    artifact = Source.from_run(store, run).artifact("Trainer", "model_run")
     if artifact is None:
         raise NotFoundError(f"The run {run.id} has trained no model.", [(run.id, URLS.run(run.id))])
     folder = artifact.path / LOGS
@@ -225,17 +225,17 @@ def tensorboard_page(store: Queries, ask: Ask) -> Page:
 
 
 def _beside(running: str, starting: bool, folder: Path, ask: Ask) -> Inline:
-    """Where the TensorBoard beside the dashboard is."""
+    """Says where the dashboard's TensorBoard is."""
     if running:
         opening = Markup('<a href="{}" target="_blank" rel="noopener">Open TensorBoard</a>')
         return line(opening.format(_address(running, folder, ask)), " with the curves of this run (in a new tab).")
     if starting:
         return "TensorBoard is starting; the link comes by itself."
-    return line("None runs beside this dashboard; ", code("--tensorboard"), " starts one with it.")
+    return line("No TensorBoard runs with this dashboard; ", code("--tensorboard"), " starts one.")
 
 
 def _address(running: str, folder: Path, ask: Ask) -> str:
-    """TensorBoard with this run's curves alone; it names runs by their folders below its own."""
+    """TensorBoard's address, filtered to this run; it names runs by their folders below its own."""
     assert ask.site.tensorboard is not None  # noqa: S101 - it is what is running
     try:
         name = folder.relative_to(ask.site.tensorboard.folder)

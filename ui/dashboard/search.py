@@ -1,4 +1,4 @@
-"""What an id in an address means, and the search by a part of one; what is unknown names the nearest that there is."""
+"""Looks up ids from addresses, and searches by part of an id; unknown ids get the nearest existing ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_NEAR = 3
 
 
 def run_of(store: Queries, run_id: str) -> RunRecord:
-    """The run of an id.
+    """The run with an id.
 
     Raises:
         NotFoundError: There is none.
@@ -26,9 +26,9 @@ def run_of(store: Queries, run_id: str) -> RunRecord:
 
 
 def near_runs(store: Queries, run_id: str) -> list[tuple[str, str]]:
-    """The runs whose ids are nearest, or the latest one, each with its address."""
-    known = store.all_run_ids()
-    near = near_names(run_id, known, most=MOST_NEAR, cutoff=0.5) or known[:1]
+    """The runs with the nearest ids, or else the latest run, each with its address."""
+    run_ids = store.all_run_ids()
+    near = near_names(run_id, run_ids, most=MOST_NEAR, cutoff=0.5) or run_ids[:1]
     return [(name, URLS.run(name)) for name in near]
 
 
@@ -38,49 +38,51 @@ def node_of(run: RunRecord, node: str) -> NodeRun:
     Raises:
         NotFoundError: There is none.
     """
-    found = next((known for known in run.nodes if known.node == node), None)
-    if found is None:
-        near = [(known.node, URLS.node(run.id, known.node)) for known in run.nodes]
+    node_run = next((record for record in run.nodes if record.node == node), None)
+    if node_run is None:
+        near = [(record.node, URLS.node(run.id, record.node)) for record in run.nodes]
         raise NotFoundError(f"The run {run.id} has not run a node {node}.", near)
-    return found
+    return node_run
 
 
 def artifact_of(store: Queries, number: str) -> MadeArtifact:
-    """The artifact of an id.
+    """The artifact with an id.
 
     Raises:
         NotFoundError: There is none.
     """
-    known = number.isdecimal() and number.isascii() and int(number) <= MOST
-    found = store.artifacts_by_id([int(number)]) if known else []
-    if not found:
+    is_id = number.isdecimal() and number.isascii() and int(number) <= MOST
+    artifacts = store.artifacts_by_id([int(number)]) if is_id else []
+    if not artifacts:
         newest = store.artifacts(limit=1)
         near = [(f"{a.artifact.type} {a.artifact.id}", URLS.artifact(a.artifact.id)) for a in newest]
         raise NotFoundError(f"There is no artifact {number}.", near)
-    return found[0]
+    return artifacts[0]
 
 
 def search_page(store: Queries, ask: Ask) -> Page | Moved:
-    """What an id leads to; a list where it may mean several."""
-    asked = (ask.one("q") or "").strip()
-    if not asked:
+    """Redirects to what an id names; a list of results if there are several."""
+    wanted = (ask.value("q") or "").strip()
+    if not wanted:
         return Moved(URLS.runs())
-    if asked.isdecimal() and asked.isascii() and int(asked) <= MOST and store.artifacts_by_id([int(asked)]):
-        return Moved(URLS.artifact(int(asked)))
-    known = store.all_run_ids()
-    if asked in known:
-        return Moved(URLS.run(asked))
-    meant = [run_id for run_id in known if asked.lower() in run_id.lower()]
-    types = [name for name in store.artifact_types() if asked.lower() in name.lower()]
-    if len(meant) == 1 and not types:
-        return Moved(URLS.run(meant[0]))
-    if not meant and not types:
-        raise NotFoundError(f"There is no run or artifact {asked}, and no type of artifacts.", near_runs(store, asked))
+    if wanted.isdecimal() and wanted.isascii() and int(wanted) <= MOST and store.artifacts_by_id([int(wanted)]):
+        return Moved(URLS.artifact(int(wanted)))
+    run_ids = store.all_run_ids()
+    if wanted in run_ids:
+        return Moved(URLS.run(wanted))
+    matching = [run_id for run_id in run_ids if wanted.lower() in run_id.lower()]
+    types = [name for name in store.artifact_types() if wanted.lower() in name.lower()]
+    if len(matching) == 1 and not types:
+        return Moved(URLS.run(matching[0]))
+    if not matching and not types:
+        raise NotFoundError(
+            f"There is no run or artifact {wanted}, and no type of artifacts.", near_runs(store, wanted)
+        )
     kinds = [link(f"Artifacts of type {name}", URLS.artifacts(type=name)) for name in types]
-    runs = [link(run_id, URLS.run(run_id)) for run_id in meant[:PAGE]]
-    more = Text(f"And {count(len(meant) - PAGE, 'other run')}.", "dim") if len(meant) > PAGE else None
+    runs = [link(run_id, URLS.run(run_id)) for run_id in matching[:PAGE]]
+    more = Text(f"And {count(len(matching) - PAGE, 'other run')}.", "dim") if len(matching) > PAGE else None
     return Page(
-        f"Found for {asked}",
+        f"Found for {wanted}",
         lambda: [Section("found", "What was found", [Bullets([*kinds, *runs]), more], heading=False)],
-        {"runs": meant, "types": types},
+        {"runs": matching, "types": types},
     )

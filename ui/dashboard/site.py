@@ -1,4 +1,4 @@
-"""What the dashboard shows: an environment, what its metadata store does not know, and a TensorBoard beside it."""
+"""What the dashboard shows: an environment, what is not in its metadata store, and a TensorBoard."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ class TensorBoard(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it answers; an empty text as long as it does not."""
+        """Its address; empty until it responds."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """An environment that is looked at.
+    """The environment that the dashboard shows.
 
     Attributes:
         name: The environment's name.
-        opened: Opens the metadata store; None while there is none yet. It raises `UnreadableError`, and what ML
-            Metadata raises while another process makes the store or holds it.
-        store_file: The store's SQLite file; None where a server holds the store.
-        log_root: Holds the logs, a folder a run.
-        surroundings: What the store does not know of a run.
-        held: Whether a run of a pipeline goes on; between two of its nodes nothing runs, as at its end.
-        why: One sentence about a run of a node: the store, the pipeline, the node, the execution's id.
-        note: What a running node says of its progress: the run's folder of logs, the node.
-        command: A command line of ours that can be pasted into a shell, of its words; without words, one that makes a
-            first run.
-        program: How a program of the environment is called, by its name.
-        tensorboard: A TensorBoard that runs beside the dashboard, or None.
+        opened: Opens the metadata store; returns None while there is none yet. It raises `UnreadableError`, or what ML
+            Metadata raises while another process creates or locks the store.
+        store_file: The store's SQLite file; None if a server holds the store.
+        log_root: Holds the logs, with a folder for each run.
+        surroundings: What is not in the store about a run.
+        held: Whether a run of a pipeline is going on, which its node runs alone do not show between two nodes.
+        why: Explains a node run in one sentence, given the store, the pipeline, the node and the execution's id.
+        note: A running node's progress, given the run's log folder and the node.
+        command: A `millrace` command line from its words, to be pasted into a shell; without words, one for a first
+            run.
+        program: How to call a program of the virtual environment, by its name.
+        tensorboard: The TensorBoard that runs beside the dashboard, or None.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Site:
 
 
 class UnreadableError(Exception):
-    """The metadata store cannot be read now; the text says why and how to mend it."""
+    """The metadata store cannot be read now; the message says why and how to mend it."""
 
 
 PR_SET_PDEATHSIG = 1
@@ -73,7 +73,7 @@ ADDRESS = re.compile(r"http://\S+/")
 
 
 class TensorBoardProcess:
-    """Starts TensorBoard on a free port of this machine; it takes some seconds until it answers.
+    """Starts TensorBoard on a free local port; it takes some seconds to respond.
 
     Args:
         folder: The folder whose runs it shows.
@@ -89,7 +89,7 @@ class TensorBoardProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            # Should the dashboard be killed, nobody else would end it.
+            # If the dashboard is killed, nothing else would stop it.
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )
         assert self._process.stderr is not None  # noqa: S101 - it is a pipe
@@ -101,16 +101,16 @@ class TensorBoardProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # It only reads: there is nothing that it would have to finish, and nobody to wait for it.
+        # It only reads, so there is nothing to finish or to wait for.
         self._process.kill()
         self._process.wait()
 
     def _read(self, lines: IO[str]) -> None:
-        # To the end, for a full pipe would stop it.
+        # Read to the end, because a full pipe would block it.
         for line in lines:
-            found = ADDRESS.search(line)
-            if found and not self.url:
-                self.url = found.group()
+            match = ADDRESS.search(line)
+            if match and not self.url:
+                self.url = match.group()
         self.url = ""
 
 

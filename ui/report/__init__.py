@@ -1,1 +1,1 @@
-"""A run as one page: the report that every run leaves, and the run's page of the dashboard."""
+"""A run as one page: the report that every run leaves, and the run's page in the dashboard."""

@@ -1,4 +1,4 @@
-"""Two runs as one page: what differs between them, and their data over each other."""
+"""Two runs as one page: what differs between them, and their data drawn over each other."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ DIGITS = 6
 
 
 def compare(store: Queries, before: RunRecord, after: RunRecord, links: Links) -> Parts:
-    """What the page of two runs shows."""
-    found = differences.between(store, before, after)
-    sources = Source.of(store, before), Source.of(store, after)
+    """The parts of the page that compares two runs."""
+    changes = differences.between(store, before, after)
+    sources = Source.from_run(store, before), Source.from_run(store, after)
     trainings = training.trainings_compared(*sources)
     return [
         Text(line("From run ", _run(before, links), " to run ", _run(after, links), ".")),
-        *_changes(found, before.id, after.id),
+        *_changes(changes, before.id, after.id),
         _metrics(*sources),
         Section("training", "Training", trainings) if trainings else None,
-        Section("schema", "Schema", [Verbatim("\n".join(found.schema), look="diff")]) if found.schema else None,
+        Section("schema", "Schema", [Verbatim("\n".join(changes.schema), look="diff")]) if changes.schema else None,
         Section("data", "Data", _data(*sources, links)),
     ]
 
 
 def render(store: Queries, before: RunRecord, after: RunRecord, *, inline: bool, links: Links) -> str:
-    """The page of two runs, as HTML.
+    """The page that compares two runs, as HTML.
 
     Args:
         store: The metadata store.
         before: The first run.
         after: The second run.
-        inline: Whether style and script are in the page itself, as a file that stands alone needs it.
-        links: Where the things it names can be looked at.
+        inline: Whether to embed style and script, as a file that stands alone needs.
+        links: Links to the things that it names.
     """
     return rendering.render(
         "page.html",
@@ -63,10 +63,10 @@ def render(store: Queries, before: RunRecord, after: RunRecord, *, inline: bool,
 
 
 def write(store: Queries, before: RunRecord, after: RunRecord, path: Path) -> None:
-    """Writes the page as one file that needs no network and no server; whole or not at all.
+    """Writes the page atomically, as one file that needs no network and no server.
 
     Raises:
-        OSError: It cannot be written there.
+        OSError: The file cannot be written.
     """
     page = render(store, before, after, inline=True, links=Links())
     atomic.write_text(path, page)
@@ -76,8 +76,8 @@ def _run(run: RunRecord, links: Links) -> Inline:
     return line(link(run.id, links.run(run.id)), f" ({local_time(run.started)})")
 
 
-def _changes(found: Differences, before: str, after: str) -> Parts:
-    """A section for each of settings, code, packages and raw data of which any differ."""
+def _changes(diff: Differences, before: str, after: str) -> Parts:
+    """A section for each of settings, code, packages and raw data that has differences."""
 
     def table(heading: str, changes: list[Change]) -> Table:
         columns = [
@@ -88,26 +88,26 @@ def _changes(found: Differences, before: str, after: str) -> Parts:
         return Table(heading, changes, columns)
 
     tables = [
-        ("Settings", found.settings),
-        ("Source files", found.code),
-        ("Packages", found.packages),
-        ("Raw data", found.data),
+        ("Settings", diff.settings),
+        ("Source files", diff.code),
+        ("Packages", diff.packages),
+        ("Raw data", diff.data),
     ]
     shown = [table(heading, changes) for heading, changes in tables if changes]
-    if not shown and not found.metrics and not found.schema:
+    if not shown and not diff.metrics and not diff.schema:
         return [Text("Settings, code, packages, data, schema and metrics are the same.")]
     return [Section(f"changes-{place}", each.label, [each]) for place, each in enumerate(shown, start=1)]
 
 
 def _shown(value: Any) -> str:
-    """A value of a change as text."""
+    """A changed value as text."""
     if value is None:
         return NONE
     return shortened(f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value), LONGEST_VALUE)
 
 
 def _metrics(before: Source, after: Source) -> Section | None:
-    """The metrics of both with their intervals; None where neither was evaluated."""
+    """The metrics of both runs with their intervals; None if neither was evaluated."""
     old, new = _by_name(before), _by_name(after)
     names = [*new, *(name for name in old if name not in new)]
 
@@ -135,21 +135,21 @@ def _metrics(before: Source, after: Source) -> Section | None:
 
 
 def _interval(metric: Metric | None) -> str:
-    found = metric and metric.interval
-    return f"{number(found.low)} to {number(found.high)}" if found else ""
+    interval = metric and metric.interval
+    return f"{number(interval.low)} to {number(interval.high)}" if interval else ""
 
 
 def _by_name(source: Source) -> dict[str, Metric]:
-    """The metrics of a run by name; none where its evaluation is gone, as for the rest of what differs."""
+    """The metrics of a run by name; empty if its evaluation is gone."""
     try:
-        found = source.evaluation
+        summary = source.evaluation
     except ContentError:
         return {}
-    return {} if found is None else {metric.name: metric for metric in found.metrics}
+    return {} if summary is None else {metric.name: metric for metric in summary.metrics}
 
 
 def _data(before: Source, after: Source, links: Links) -> Parts:
-    """The train splits over each other, the features that are farthest apart first."""
+    """The train splits drawn over each other, the features that are farthest apart first."""
     try:
         old, new = _train(before), _train(after)
         if old is None or new is None:
@@ -173,5 +173,5 @@ def _data(before: Source, after: Source, links: Links) -> Parts:
 
 
 def _train(source: Source) -> SplitStatistics | None:
-    made = source.artifact(*drift.STATISTICS)
-    return None if made is None else statistics.read_statistics(made).get(drift.TRAIN)
+    artifact = source.artifact(*drift.STATISTICS)
+    return None if artifact is None else statistics.read_statistics(artifact).get(drift.TRAIN)

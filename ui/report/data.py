@@ -16,42 +16,42 @@ from ui.texts import Inline, bold, code, count, line, link, listed, state
 
 
 def data_section(source: Source, surroundings: Surroundings) -> Parts:
-    """What was set aside, anomalies, and the features, those with anomalies first.
+    """Rows set aside, anomalies, and the features, those with anomalies first.
 
     Raises:
         ContentError: A file is missing or broken.
     """
-    made = source.artifact("StatisticsGen", "statistics")
+    artifact = source.artifact("StatisticsGen", "statistics")
     set_aside = source.artifact("ExampleGen", "rejected_rows")
     rejected = None if set_aside is None else data_faults.read_rejected(set_aside)
-    if made is None and rejected is None:
+    if artifact is None and rejected is None:
         return []
-    splits = list(statistics.read_statistics(made).values()) if made is not None else []
+    splits = list(statistics.read_statistics(artifact).values()) if artifact is not None else []
     findings = _findings(source, surroundings.log_folder)
     cards = sorted(features.cards(splits, findings or []), key=lambda card: not card.findings)
     named = {card.name for card in cards}
-    # Of the data set as a whole, and of features that have no statistics, such as columns that are missing.
+    # Anomalies in the data set as a whole, and in features without statistics, such as missing columns.
     others = [finding for finding in findings or [] if finding.feature not in named]
     return [
         Text(_in_short(splits, len(cards), findings)) if splits else None,
         _quotes(cards),
         *(part for finding in others for part in (Heading(finding.feature), features.finding_shown(finding))),
         *(_rejected(rejected) if rejected else []),
-        # Where something is wrong, that alone is open.
+        # If something is wrong, only that is open.
         *(features.features_shown([split.name for split in splits], cards, closed=bool(findings)) if cards else []),
     ]
 
 
 def _findings(source: Source, log_folder: Path | None) -> list[Finding] | None:
-    """The anomalies, those of the data set first; None where the data were not held to a schema."""
-    made = source.artifact("ExampleValidator", "anomalies")
-    if made is None:
+    """The anomalies, those of the data set first; None if the data were not validated."""
+    anomalies = source.artifact("ExampleValidator", "anomalies")
+    if anomalies is None:
         return None
     verdict = source.file("DataGate", "verdict", VERDICT_FILE)
     if verdict is not None:
-        return data_faults.read_anomalies(made, read_verdict(verdict))
+        return data_faults.read_anomalies(anomalies, read_verdict(verdict))
     quoted = data_faults.read_stopping_verdict(log_folder) if log_folder is not None else ()
-    return data_faults.read_anomalies(made, quoted)
+    return data_faults.read_anomalies(anomalies, quoted)
 
 
 def _in_short(splits: list[SplitStatistics], number: int, findings: list[Finding] | None) -> Inline:
@@ -66,7 +66,7 @@ def _in_short(splits: list[SplitStatistics], number: int, findings: list[Finding
 
 
 def _quotes(cards: list[features.Card]) -> Bullets | None:
-    """The anomalies of features that have a card, each with a link to it."""
+    """The anomalies of features that have a card, each with a link to the card."""
 
     def quote(card: features.Card, finding: Finding) -> Inline:
         samples = f", for example {', '.join(finding.samples)}" if finding.samples else ""
@@ -82,11 +82,11 @@ def _rejected(rejected: Rejected) -> Parts:
     def fault(column: str | None, rows: int) -> Inline:
         return line(count(rows, "row"), " as a whole" if column is None else line(" by ", code(column)))
 
-    said = line(
+    sentence = line(
         state(count(rejected.count, "row"), "bad"),
         f" could not be read and {'is' if rejected.count == 1 else 'are'} in none of the splits.{first} ",
         line(listed(fault(*each) for each in rejected.columns), ". ") if rejected.columns else "",
-        line("All of them, with the reason of each, are in ", code(rejected.folder), "."),
+        line("All of them, with the reason for each, are in ", code(rejected.folder), "."),
     )
     columns = [
         Column("File", lambda row: row.file),
@@ -96,11 +96,11 @@ def _rejected(rejected: Rejected) -> Parts:
         Column("Row", lambda row: code(row.raw or "")),
     ]
     table = Table("The first rows that were set aside", rejected.first, columns, head=None)
-    return [Heading("Rows set aside"), Text(said), table]
+    return [Heading("Rows set aside"), Text(sentence), table]
 
 
 def schema_section(source: Source, _surroundings: Surroundings) -> Parts:
-    """The schema that the data were held to.
+    """The schema that the data were validated against.
 
     Raises:
         ContentError: Its file is missing or broken.

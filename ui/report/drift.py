@@ -1,4 +1,4 @@
-"""Drift: how far the data are from those of the run before, and the splits from each other."""
+"""Drift: how far the data are from the previous run's, and the splits from each other."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ class Comparison:
     """Two sets of rows compared, feature by feature.
 
     Attributes:
-        title: What it is called.
-        what: Which rows are compared with which, as a sentence.
-        run_id: The other run, or an empty text where there is none.
-        rows: The measures; what is over its bar first, then the farthest apart.
-        why_not: Why nothing was compared; empty where it was.
+        title: Its heading.
+        subject: Which rows are compared with which, as a sentence.
+        run_id: The other run; empty if there is none.
+        rows: The measures; those over their bars first, then the farthest apart.
+        why_not: Why nothing was compared, or empty.
     """
 
     title: str
-    what: str = ""
+    subject: str = ""
     run_id: str = ""
     rows: Sequence[Measured] = ()
     why_not: str = ""
 
 
 def drift_section(source: Source, surroundings: Surroundings) -> Parts:
-    """How far the data are from those of the run before, and the splits from each other.
+    """How far the data are from the previous run's, and the splits from each other.
 
     Raises:
         ContentError: A file is missing or broken.
@@ -77,21 +77,21 @@ def drift_section(source: Source, surroundings: Surroundings) -> Parts:
 
 
 def comparisons(source: Source) -> list[Comparison]:
-    """Drift, then split skew; nothing where the run has no statistics yet.
+    """Drift, then split skew; empty if the run has no statistics yet.
 
     Raises:
         ContentError: A file is missing or broken.
     """
-    made = source.artifact(*STATISTICS)
-    if made is None:
+    artifact = source.artifact(*STATISTICS)
+    if artifact is None:
         return []
-    splits = statistics.read_statistics(made)
+    splits = statistics.read_statistics(artifact)
     bars = schema_of(source)
-    return [_drift(source, made, splits, bars), _split_skew(splits, bars)]
+    return [_drift(source, artifact, splits, bars), _split_skew(splits, bars)]
 
 
 def schema_of(source: Source) -> schema_pb2.Schema | None:
-    """The schema of a run, or None where it has none (yet)."""
+    """The schema of a run; None if it has none (yet)."""
     artifact = source.artifact("SchemaGen", "schema")
     return None if artifact is None else schema.read_schema(artifact.file(SCHEMA_FILE))
 
@@ -99,20 +99,20 @@ def schema_of(source: Source) -> schema_pb2.Schema | None:
 def compare_splits(
     before: SplitStatistics, after: SplitStatistics, bars: schema_pb2.Schema | None, run_id: str
 ) -> Comparison:
-    """How far a split of a run is from the same split of another run."""
-    what = f"The {after.name} split ({after.rows:,} rows) against that of run {run_id} ({before.rows:,} rows)."
-    return Comparison("Drift", what, run_id, drift.measure(before, after, bars, "drift_comparator"))
+    """Compares a split of a run with the same split of another run."""
+    subject = f"The {after.name} split ({after.rows:,} rows) against that of run {run_id} ({before.rows:,} rows)."
+    return Comparison("Drift", subject, run_id, drift.measure(before, after, bars, "drift_comparator"))
 
 
 def _drift(
-    source: Source, made: ArtifactRecord, splits: dict[str, SplitStatistics], bars: schema_pb2.Schema | None
+    source: Source, current: ArtifactRecord, splits: dict[str, SplitStatistics], bars: schema_pb2.Schema | None
 ) -> Comparison:
     earlier = source.before(STATISTICS[0])
     other = None if earlier is None else earlier.artifact(*STATISTICS)
     if earlier is None or other is None:
         return Comparison("Drift", why_not="No run before this one has statistics to compare with.")
     run_id = earlier.run.id
-    if made.id == other.id or same_examples(source, earlier):
+    if current.id == other.id or same_examples(source, earlier):
         why_not = f"Run {run_id} before this one took the very same examples: nothing can have drifted."
         return Comparison("Drift", why_not=why_not)
     if not other.path.exists():
@@ -126,7 +126,7 @@ def _drift(
 
 
 def same_examples(source: Source, earlier: Source) -> bool:
-    """Whether two runs took the very same Examples artifact."""
+    """Whether two runs used the same Examples artifact."""
     now, before = source.artifact(*EXAMPLES), earlier.artifact(*EXAMPLES)
     return now is not None and before is not None and now.id == before.id
 
@@ -135,18 +135,18 @@ def _split_skew(splits: dict[str, SplitStatistics], bars: schema_pb2.Schema | No
     if TRAIN not in splits or EVAL not in splits:
         return Comparison("Split skew", why_not="There are no train and eval splits to compare.")
     before, after = splits[TRAIN], splits[EVAL]
-    what = f"The eval split ({after.rows:,} rows) against the train split ({before.rows:,} rows) of this run."
-    return Comparison("Split skew", what, "", drift.measure(before, after, bars, "skew_comparator"))
+    subject = f"The eval split ({after.rows:,} rows) against the train split ({before.rows:,} rows) of this run."
+    return Comparison("Split skew", subject, "", drift.measure(before, after, bars, "skew_comparator"))
 
 
 def distances_shown(comparison: Comparison, links: Links) -> Parts:
-    """How far two sets of rows are apart, or why they were not compared."""
+    """The parts that show how far apart two sets of rows are, or why they were not compared."""
     if comparison.why_not:
         return [Text(comparison.why_not)]
     run_id = comparison.run_id
     elsewhere = link(f"Run {run_id}", links.run(run_id)) if run_id and links.run(run_id) else ""
     return [
-        Text(line(comparison.what, " ", *_in_short(comparison), elsewhere)),
+        Text(line(comparison.subject, " ", *_in_short(comparison), elsewhere)),
         Table(
             f"{comparison.title} of all features",
             comparison.rows,
@@ -170,15 +170,15 @@ def _in_short(comparison: Comparison) -> list[Inline]:
     over = sum(row.over for row in comparison.rows)
     lost = sum(row.lost for row in comparison.rows)
     bars = sum(row.bar is not None for row in comparison.rows)
-    said: list[Inline] = []
+    pieces: list[Inline] = []
     if over:
-        said = [state(f"{over} over the bar", "bad"), " "]
+        pieces = [state(f"{over} over the bar", "bad"), " "]
     elif bars > lost:
-        kept = "The bar is" if bars == 1 else "The other bars are" if lost else "All bars are"
-        said = [state(f"{kept} kept", "good"), " "]
+        subject = "The bar is" if bars == 1 else "The other bars are" if lost else "All bars are"
+        pieces = [state(f"{subject} kept", "good"), " "]
     elif not bars:
-        said = [state("The schema sets no bar", ""), " "]
-    return [*said, state(f"{lost} cannot be held to the bar", "bad"), " "] if lost else said
+        pieces = [state("The schema sets no bar", ""), " "]
+    return [*pieces, state(f"{lost} cannot be held to the bar", "bad"), " "] if lost else pieces
 
 
 def _bar(row: Measured) -> Inline:
@@ -194,7 +194,7 @@ def _verdict(row: Measured) -> Inline:
 
 
 def formulas(compared: Sequence[Comparison]) -> Details | None:
-    """How those measures that were used are defined."""
+    """The definitions of the measures that were used."""
     used = {row.measure for comparison in compared for row in comparison.rows}
     if not used:
         return None

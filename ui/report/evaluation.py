@@ -1,4 +1,4 @@
-"""How good the model is: metrics against their bars, the closer look, slices, and the worst examples."""
+"""How good the model is: metrics against their bars, details, slices, and the worst examples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ui.report.source import Source, Surroundings
 from ui.texts import Inline, count, number, share, shortened, state
 
 MOST_PLOTTED = 40
-"""A plot of more slices could not be read; the table has all."""
+"""A plot of more slices would be unreadable; the table has all."""
 IMAGE = "data:image/"
 LONGEST_TEXT = 200
 MOST_VALUES = 8
@@ -59,8 +59,8 @@ def _range(interval: Interval | None) -> str:
 
 
 def _difference(metric: Metric) -> str:
-    found = metric.difference
-    return f"{number(found.value)} ({_range(found)})" if found else ""
+    difference = metric.difference
+    return f"{number(difference.value)} ({_range(difference)})" if difference else ""
 
 
 def _verdict(metric: Metric) -> Inline:
@@ -79,7 +79,7 @@ def _method(measured: list[Metric], compared: bool) -> str:
 def _closer_look(insights: Insights) -> Parts:
     error, rows = insights.calibration_error, insights.rows_kept
     distance = f"Mean distance of prediction and label, over the bins of the calibration: {number(error)}."
-    fewer = f"What follows rests on {count(rows, 'row')} of the {number(insights.rows)}."
+    fewer = f"The rest is computed from {count(rows, 'row')} of the {number(insights.rows)}."
     return [
         Text(distance) if error is not None else None,
         Text(fewer, "dim") if rows < insights.rows else None,
@@ -89,22 +89,22 @@ def _closer_look(insights: Insights) -> Parts:
 
 
 def _charts(insights: Insights) -> list[Chart]:
-    """Calibration, score distributions, ROC, precision and recall: those that there are."""
-    made: list[Chart] = []
+    """Calibration, score distributions, ROC, precision and recall, as far as there are data."""
+    drawn: list[Chart] = []
     if insights.calibration:
         points = [(bin.mean_prediction, bin.mean_label) for bin in insights.calibration]
         line = Line("mean label", points)
-        made.append(Lines("Calibration", [line], x="mean prediction", y="mean label", diagonal=True, markers=True))
+        drawn.append(Lines("Calibration", [line], x="mean prediction", y="mean label", diagonal=True, markers=True))
     if insights.scores:
         series = [Bins(f"label {scores.label}", scores.bins) for scores in insights.scores]
-        made.append(Histogram("Predictions by label", series, x="prediction"))
+        drawn.append(Histogram("Predictions by label", series, x="prediction"))
     if insights.roc:
         line = Line("model", list(insights.roc))
-        made.append(Lines("ROC", [line], x="false positive rate", y="true positive rate", diagonal=True))
+        drawn.append(Lines("ROC", [line], x="false positive rate", y="true positive rate", diagonal=True))
     if insights.precision_recall:
         line = Line("model", list(insights.precision_recall))
-        made.append(Lines("Precision and recall", [line], x="recall", y="precision"))
-    return made
+        drawn.append(Lines("Precision and recall", [line], x="recall", y="precision"))
+    return drawn
 
 
 def _confusion(confusion: Confusion) -> Parts:
@@ -131,12 +131,12 @@ def _confusion(confusion: Confusion) -> Parts:
 
 
 def slices_section(source: Source, _surroundings: Surroundings) -> Parts:
-    """Metrics slice by slice, largest first, with how many rows each rests on and the whole's value as reference."""
+    """Metrics by slice, largest first, with numbers of rows, and the overall value as a reference."""
     summary = source.evaluation
     if summary is None or not summary.slices:
         return []
     plotted = summary.slices[:MOST_PLOTTED]
-    measured = any(any(found.intervals.values()) or found.no_intervals for found in summary.slices)
+    measured = any(any(part.intervals.values()) or part.no_intervals for part in summary.slices)
 
     def columns(metric: str) -> list[Column]:
         def value(row: Slice) -> float | None:
@@ -155,7 +155,7 @@ def slices_section(source: Source, _surroundings: Surroundings) -> Parts:
         *(
             Intervals(
                 title=f"{metric.name} by slice",
-                rows=[_plotted(found, metric.name) for found in plotted],
+                rows=[_plotted(part, metric.name) for part in plotted],
                 x=metric.name,
                 reference=metric.value,
                 reference_label=f"all {summary.rows:,} rows",
@@ -176,10 +176,10 @@ def slices_section(source: Source, _surroundings: Surroundings) -> Parts:
     ]
 
 
-def _plotted(found: Slice, metric: str) -> charts.Interval:
-    interval = found.intervals.get(metric)
+def _plotted(part: Slice, metric: str) -> charts.Interval:
+    interval = part.intervals.get(metric)
     low, high = (interval.low, interval.high) if interval else (None, None)
-    return charts.Interval(found.slice, found.rows, found.metrics.get(metric), low, high)
+    return charts.Interval(part.slice, part.rows, part.metrics.get(metric), low, high)
 
 
 def worst_examples_section(source: Source, _surroundings: Surroundings) -> Parts:
@@ -218,9 +218,9 @@ def _is_number(values: list[Any]) -> bool:
 
 
 def _shown(values: list[Any]) -> Inline:
-    """What a feature holds in a row: its image, or its values as text."""
+    """A feature's value in a row: its image, or its values as text."""
     if len(values) == 1 and isinstance(values[0], dict):
-        # Nothing but an image of its own may become an address that a browser opens.
+        # Only an embedded image may become a URL that a browser opens.
         image = str(values[0].get("image", ""))
         if image.startswith(IMAGE):
             return Markup('<img src="{}" alt="the image of this row">').format(image)

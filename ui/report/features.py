@@ -1,4 +1,4 @@
-"""Features as cards: what is known of each in several sets of rows, side by side, with charts."""
+"""Features as cards: the statistics of each in several sets of rows, side by side, with charts."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from ui.texts import NONE, Inline, bold, count, dim, line, link, marked, number,
 
 MOST_LABELS = 10
 LONGEST_LABEL = 80
-# More than this share of the values in one of ten equally wide bins: the histogram hides what is within.
+# With more than this share of the values in one of ten equally wide bins, the histogram hides the details.
 CROWDED = 0.8
 MOST_OPEN = 40
-"""With more features than these their cards are closed."""
+"""With more features than this, their cards are closed."""
 FEW = 20
-"""A table of more features has a box that filters them."""
+"""A table with more features than this has a box to filter them."""
 
 DECILES = 11
-"""The smallest, nine between, and the largest."""
+"""The smallest value, nine in between, and the largest."""
 
 Side = FeatureStatistics | None
 
 
 def distribution_charts(name: str, sides: Mapping[str, FeatureStatistics]) -> list[Chart]:
-    """The charts of a feature, by what it holds; none where there is nothing to see.
+    """The charts of a feature, depending on its kind; empty if there is nothing to see.
 
     Args:
         name: The feature.
         sides: Its statistics by the name of the set of rows, such as a split.
     """
-    numbers = {side: found.numbers for side, found in sides.items() if found.numbers is not None}
-    texts = {side: found.texts for side, found in sides.items() if found.texts is not None}
-    return [*_of_numbers(name, numbers), *_of_texts(name, texts)]
+    numbers = {side: statistics.numbers for side, statistics in sides.items() if statistics.numbers is not None}
+    texts = {side: statistics.texts for side, statistics in sides.items() if statistics.texts is not None}
+    return [*_number_charts(name, numbers), *_text_charts(name, texts)]
 
 
-def _of_numbers(name: str, sides: Mapping[str, Numbers]) -> list[Chart]:
-    # One value that never changes is told by its smallest and largest.
+def _number_charts(name: str, sides: Mapping[str, Numbers]) -> list[Chart]:
+    # A constant needs no chart: the smallest and the largest value say it all.
     if not sides or len({value for numbers in sides.values() for value in (numbers.min, numbers.max)}) == 1:
         return []
     series = [Bins(side, _with_width(numbers)) for side, numbers in sides.items() if _with_width(numbers)]
-    found: list[Chart] = [Histogram(name, series, x=name)] if series else []
+    charts: list[Chart] = [Histogram(name, series, x=name)] if series else []
     if any(_crowded(numbers) for numbers in sides.values()):
         lines = [Line(side, _quantiles(numbers)) for side, numbers in sides.items()]
         if any(line.points for line in lines):
-            found.append(Lines(f"{name}: quantiles up to 90 %", lines, x="share of the values", y=name, markers=True))
-    return found
+            charts.append(Lines(f"{name}: quantiles up to 90 %", lines, x="share of the values", y=name, markers=True))
+    return charts
 
 
 def _with_width(numbers: Numbers) -> list[tuple[float, float, float]]:
@@ -62,23 +62,23 @@ def _crowded(numbers: Numbers) -> bool:
 
 
 def _quantiles(numbers: Numbers) -> list[tuple[float, float | int | None]]:
-    """The deciles without the last, for what lies far out is why the histogram hides the rest."""
+    """The deciles without the last: outliers are why the histogram hides the rest."""
     points = [(index / len(numbers.quantiles), value) for index, value in enumerate(numbers.deciles[:-1])]
     return [(share, value) for share, value in points if abs(value) != float("inf")]
 
 
-def _of_texts(name: str, sides: Mapping[str, Texts]) -> list[Chart]:
-    found: list[Chart] = []
+def _text_charts(name: str, sides: Mapping[str, Texts]) -> list[Chart]:
+    charts: list[Chart] = []
     labels: dict[str, None] = {}
     for texts in sides.values():
         labels |= dict.fromkeys(label for label, _ in texts.top[:MOST_LABELS])
     if labels:
-        found.append(Bars(name, [Counts(side, _counts(texts, labels), texts.total) for side, texts in sides.items()]))
+        charts.append(Bars(name, [Counts(side, _counts(texts, labels), texts.total) for side, texts in sides.items()]))
     lengths = [Bins(side, list(texts.lengths)) for side, texts in sides.items() if texts.lengths]
-    # Texts that are all equally long, or nearly so, are told by their mean length.
+    # For texts of the same or nearly the same length, the mean length says it all.
     if any(len(each.bins) > 1 for each in lengths):
-        found.append(Histogram(f"{name}: lengths", lengths, x="bytes"))
-    return found
+        charts.append(Histogram(f"{name}: lengths", lengths, x="bytes"))
+    return charts
 
 
 def _counts(texts: Texts, labels: Mapping[str, None]) -> list[tuple[str, float]]:
@@ -86,7 +86,7 @@ def _counts(texts: Texts, labels: Mapping[str, None]) -> list[tuple[str, float]]
 
 
 def _label(text: str) -> str:
-    """The text as a label; the empty one would not be seen."""
+    """A text as a label; blank texts are quoted to be visible."""
     return shortened(text, LONGEST_LABEL) if text.strip() else repr(text)
 
 
@@ -97,10 +97,10 @@ class Card:
     Attributes:
         id: Its anchor.
         name: The feature.
-        kind: `int`, `float`, `text`, `bytes` or `struct`; all of them where the sets differ.
-        sides: Its statistics in each set of rows, in their order; None where one does not have it.
-        charts: How its values are distributed in them.
-        findings: What is wrong with it.
+        kind: `int`, `float`, `text`, `bytes` or `struct`; several if the sets differ.
+        sides: Its statistics in each set of rows, in order; None for a set without it.
+        charts: Charts of its distribution.
+        findings: Its anomalies.
     """
 
     id: str
@@ -124,7 +124,7 @@ def cards(sets: Sequence[SplitStatistics], findings: Sequence[Finding] = ()) -> 
 
 def _card(index: int, name: str, sets: Sequence[SplitStatistics], findings: Sequence[Finding]) -> Card:
     sides = [each.features.get(name) for each in sets]
-    # What has no values at all says nothing of its kind.
+    # A feature without values says nothing about its kind.
     kinds = {side.kind for side in sides if side is not None and side.values} or {
         side.kind for side in sides if side is not None
     }
@@ -145,7 +145,7 @@ def features_shown(sets: Sequence[str], cards: Sequence[Card], *, closed: bool =
     Args:
         sets: The names of the sets of rows.
         cards: The features.
-        closed: Whether only the cards of features with anomalies are open at first, as they are where there are many.
+        closed: Whether only the cards of features with anomalies are open at first, as they are if there are many.
     """
     opened = not closed and len(cards) <= MOST_OPEN
     return [Heading("All features"), _overview(sets, cards), *(_card_shown(sets, card, opened) for card in cards)]
@@ -194,17 +194,17 @@ def _overview(sets: Sequence[str], cards: Sequence[Card]) -> Table:
 
 def _card_shown(sets: Sequence[str], card: Card, opened: bool) -> Details:
     anomalies = state(count(len(card.findings), "anomaly", "anomalies"), "bad") if card.findings else ""
-    found = [finding_shown(finding) for finding in card.findings]
+    findings = [finding_shown(finding) for finding in card.findings]
     return Details(
         line(bold(card.name), " ", dim(card.kind), " ", anomalies),
-        [Group([*found, Group([_statistics(sets, card), *card.charts], "grid")], id=card.id)],
-        open=opened or bool(found),
+        [Group([*findings, Group([_statistics(sets, card), *card.charts], "grid")], id=card.id)],
+        open=opened or bool(findings),
         look="feature",
     )
 
 
 def _statistics(sets: Sequence[str], card: Card) -> Table:
-    """What is known of a feature, a row a figure, a column a set of rows."""
+    """The statistics of a feature, with a row per figure and a column per set of rows."""
     whole = card.kind == "int"
 
     def row(label: str, of: Callable[[FeatureStatistics], Inline | None], none: str = NONE) -> tuple[str, list[Inline]]:
@@ -261,7 +261,7 @@ def _values_a_row(side: FeatureStatistics) -> str | None:
 
 
 def finding_shown(finding: Finding) -> Group:
-    """An anomaly with values and rows in which it is seen."""
+    """An anomaly with values and rows that show it."""
     feature = finding.feature
     others = [name for name in finding.rows[0].values if name != feature] if finding.rows else []
     return Group(

@@ -1,4 +1,4 @@
-"""Where the model comes from: its lineage up to the raw files, the settings, and the versions of what did the work."""
+"""Where the model comes from: its lineage up to the raw files, the settings, and the versions of packages and code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_FILES_DRAWN = 5
 
 
 def lineage_section(source: Source, surroundings: Surroundings) -> Parts:
-    """What the model was made from: the node runs that had a part in it, oldest first, up to the raw files."""
+    """What the model was made from: the node runs that contributed to it, oldest first, and the raw files."""
     links = surroundings.links
     model = source.artifact("Trainer", "model")
     traced = None if model is None else lineage.trace(source.store, model.id)
@@ -76,10 +76,10 @@ def lineage_graph(
         artifacts: The artifacts to draw, by id.
         steps: The node runs to draw.
         current: The id of the artifact that the page is about.
-        page: Where an artifact leads.
-        links: Where a node run leads.
-        files: Whether the raw files that node runs read are drawn, too.
-        states: The words for the states of node runs; without them no states are shown.
+        page: The address of an artifact.
+        links: Links to node runs.
+        files: Whether to draw the raw files that node runs read, too.
+        states: Words for the states of node runs; None: no states are shown.
     """
     nodes = [
         Node(f"a{number}", artifact.type, str(number), shape="artifact", href=page(number), current=number == current)
@@ -99,7 +99,7 @@ def lineage_graph(
 
 
 def _file_nodes(step: Step) -> list[Node]:
-    """The raw files that a node run read; of many only how many."""
+    """The raw files that a node run read; if there are many, only their number."""
     files = _fingerprint(step).files
     execution = step.node_run.id
     if len(files) > MOST_FILES_DRAWN:
@@ -133,9 +133,9 @@ class Setting:
 
     Attributes:
         key: Its dotted key.
-        value: As JSON; None where only the run before has it.
-        before: The value in the run before; None where only this run has it.
-        differs: Whether these differ; never where there is no run before.
+        value: As JSON; None if only the previous run has it.
+        before: The value in the previous run; None if only this run has it.
+        differs: Whether these differ; False if there is no previous run.
     """
 
     key: str
@@ -145,11 +145,11 @@ class Setting:
 
 
 def settings_section(source: Source, surroundings: Surroundings) -> Parts:
-    """The run's settings by key, those that differ from the run before first."""
+    """The run's settings by key, those that differ from the previous run's first."""
     before = source.previous.fingerprints if source.previous else {}
     settings: dict[str, Setting] = {}
     for node, fingerprint in source.fingerprints.items():
-        # A node that the run before did not come to was told nothing there, which is no change.
+        # A node that the previous run did not reach has no settings there, which does not count as a change.
         earlier = before[node].settings if node in before else None
         settings |= {setting.key: setting for setting in _compared(fingerprint.settings, earlier)}
     if not settings:
@@ -208,7 +208,7 @@ def _text(value: Any) -> str:
 
 
 def versions_section(source: Source, _surroundings: Surroundings) -> Parts:
-    """The versions of everything that did the run's work: packages, and the project's own code."""
+    """The versions of the packages and the code that did the run's work."""
     if not source.fingerprints:
         return []
     before = source.previous
@@ -246,15 +246,15 @@ def versions_section(source: Source, _surroundings: Surroundings) -> Parts:
 
 
 def _packages(source: Source) -> dict[str, str]:
-    """Those that nodes rest on, and those that the model's card tells of."""
+    """The packages that nodes depend on, and those recorded in the model's card."""
     recorded = [each.packages for each in source.fingerprints.values()]
     recorded += [source.card.versions] if source.card else []
-    # A distribution has one name, however it is written.
+    # `-` and `_` are the same in a distribution's name.
     return {name.replace("_", "-"): version for each in recorded for name, version in each.items()}
 
 
 def _changed_files(now: Source, before: Source) -> list[Inline]:
-    """The files that differ, of nodes that both runs came to."""
+    """The source files that differ, of nodes that both runs reached."""
     changes: dict[str, str] = {}
     for node in now.fingerprints.keys() & before.fingerprints.keys():
         new, old = now.fingerprints[node].code, before.fingerprints[node].code

@@ -1,4 +1,4 @@
-"""What became of the run: its verdict, its nodes, and how to serve its model and go back."""
+"""The outcome of the run: its verdict, its nodes, and how to serve its model or go back."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NUMBERS_SHOWN = 4
 
 
 def summary_section(source: Source, surroundings: Surroundings) -> Parts:
-    """What a reader wants to know first; a file that is missing or broken is named in the verdict."""
+    """What a reader wants to know first; the verdict names any file that is missing or broken."""
     run, logs = source.run, surroundings.log_folder
     try:
         failed = failure.read_failure(logs) if logs else None
         verdict, good = _verdict(source, failed)
     except ContentError as error:
-        failed, verdict, good = None, f"What came out of it cannot be told: {error}.", None
+        failed, verdict, good = None, f"The outcome is unknown: {error}.", None
     values = run_values(run)
     return [
         Text(line(state(values["state"]), " ", bold(verdict)), "error" if good is False else ""),
@@ -47,7 +47,7 @@ def summary_section(source: Source, surroundings: Surroundings) -> Parts:
 
 
 def _verdict(source: Source, failed: Failure | None) -> tuple[str, bool | None]:
-    """What became of the run as a sentence, and whether it is good news; None where that is not decided."""
+    """The outcome in a sentence, and whether it is good; None if that is undecided."""
     run = source.run
     in_state = {state: [node.node for node in run.nodes if node.state == state] for state in STATE_WORDS}
     if run.state == "FAILED" or failed:
@@ -59,7 +59,7 @@ def _verdict(source: Source, failed: Failure | None) -> tuple[str, bool | None]:
         return f"It was killed{where}: it never ended, and no process goes on with it.", False
     if run.goes_on:
         running = in_state["NEW"] + in_state["RUNNING"]
-        return f"It goes on: {', '.join(running)}." if running else "It begins.", None
+        return f"It is running: {', '.join(running)}." if running else "It begins.", None
     if run.pushed_version:
         return f"The model was pushed as version {run.pushed_version}.", True
     return _not_pushed(source)
@@ -86,10 +86,10 @@ def _not_pushed(source: Source) -> tuple[str, bool | None]:
 
 
 def nodes_section(source: Source, surroundings: Surroundings) -> Parts:
-    """The nodes with states and times, as a graph and as a table; those that do no work of their own are left out."""
+    """The nodes with states and times, as a graph and a table, without those that do no work of their own."""
     records, origins, links = source.nodes, _origins(source), surroundings.links
     upstream = _without_quiet(surroundings.graph)
-    # What the recipe's pipeline no longer has comes last.
+    # Nodes that the recipe's pipeline no longer has come last.
     names = [*upstream, *(name for name in records if name not in {*upstream, *QUIET_NODES})]
     states = {name: STATE_WORDS[records[name].state] if name in records else WAITING for name in names}
     times = {name: _took(records[name]) if name in records else "" for name in names}
@@ -125,7 +125,7 @@ def _took(node: NodeRun) -> str:
 
 
 def _origins(source: Source) -> dict[str, str]:
-    """The runs that made what cached nodes put out, by node."""
+    """The runs that produced cached nodes' outputs, by node."""
     cached = {
         artifacts[0].id: node.node
         for node in source.run.nodes
@@ -133,13 +133,17 @@ def _origins(source: Source) -> dict[str, str]:
         for artifacts in source.outputs.get(node.node, {}).values()
     }
     producers = source.store.producers(cached) if cached else {}
-    made = source.store.node_runs_by_id(producers.values())
-    runs = {cached[artifact]: made[execution][1].run for artifact, execution in producers.items() if execution in made}
+    node_runs = source.store.node_runs_by_id(producers.values())
+    runs = {
+        cached[artifact]: node_runs[execution][1].run
+        for artifact, execution in producers.items()
+        if execution in node_runs
+    }
     return {node: run for node, run in runs.items() if run}
 
 
 def _without_quiet(graph: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
-    """The graph without quiet nodes; whoever takes from one takes from those that it takes from."""
+    """The graph without quiet nodes; edges from one lead from its upstream nodes instead."""
 
     def upstream(node: str) -> list[str]:
         return [name for taken in graph[node] for name in (upstream(taken) if taken in QUIET_NODES else [taken])]
@@ -148,7 +152,7 @@ def _without_quiet(graph: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]
 
 
 def serving_section(source: Source, surroundings: Surroundings) -> Parts:
-    """How to serve the model and how to go back, and how it did in the model server and as a TF Lite model."""
+    """How to serve the model and go back, and how it did in the model server and as a TF Lite model."""
     tflite = source.artifact("TFLite", "tflite_model")
     return [
         Text(surroundings.served) if surroundings.served else None,
@@ -159,7 +163,7 @@ def serving_section(source: Source, surroundings: Surroundings) -> Parts:
 
 
 def _infra_report(source: Source) -> InfraReport | None:
-    """How the model server served the model; None where it was not tried."""
+    """The report of the model server's trial; None if there was none."""
     blessing = source.artifact("InfraValidator", "blessing")
     return read_infra_report(blessing) if blessing else None
 
@@ -178,7 +182,7 @@ def _infra(report: InfraReport | None) -> Parts:
 
 
 def _tflite(report: TFLiteReport | None) -> Parts:
-    """How the TF Lite model was judged, and what was measured of it; without a size none was made."""
+    """The verdict on the TF Lite model, and its measurements; without a size, none was made."""
     if report is None:
         return []
     verdict = line(state("passed"), " It may be pushed") if report.blessed else "Not pushed"

@@ -1,4 +1,4 @@
-"""A run's page: its sections in order, and the file that every run leaves."""
+"""A run's page: its sections in order, and the report file that every run leaves."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ SECTIONS: tuple[tuple[str, str, Reader], ...] = (
     ("model-card", "Model card", training.model_card_section),
     ("serving", "Serve it, and go back", outcome.serving_section),
 )
-"""All sections, in the order of the page: anchor, heading, and what makes its parts; one without parts is left out."""
+"""All sections in the order of the page: anchor, heading, and the function that makes the parts; may return none."""
 
 
 def sections(source: Source, surroundings: Surroundings, *, fault: str = "error") -> list[Section]:
-    """What there is to show of a run; a file that is missing or broken costs its own section alone.
+    """The sections of a run that have parts; a missing or broken file affects only its own section.
 
     Args:
         source: The run.
-        surroundings: What the store does not know of it.
-        fault: The look of what is said of such a file.
+        surroundings: What is not in the store about it.
+        fault: The look of the message about such a file.
     """
     shown = []
     for name, title, read in SECTIONS:
@@ -62,8 +62,8 @@ def render(source: Source, surroundings: Surroundings, *, inline: bool) -> str:
 
     Args:
         source: The run.
-        surroundings: What the store does not know of it.
-        inline: Whether style and script are in the page itself, as a file that stands alone needs it.
+        surroundings: What is not in the store about it.
+        inline: Whether to embed style and script, as a file that stands alone needs.
     """
     run = source.run
     now = local_time(round(time.time() * MILLISECONDS))
@@ -79,10 +79,10 @@ def render(source: Source, surroundings: Surroundings, *, inline: bool) -> str:
 
 
 def write(store: Queries, run: RunRecord, surroundings: Surroundings, path: Path) -> None:
-    """Writes the report of a run: one file, which needs no network and no server; whole or not at all.
+    """Writes the report of a run atomically, as one file that needs no network and no server.
 
     Raises:
-        OSError: It cannot be written there.
+        OSError: The file cannot be written.
     """
-    page = render(Source.of(store, run), surroundings, inline=True)
+    page = render(Source.from_run(store, run), surroundings, inline=True)
     atomic.write_text(path, page)

@@ -1,4 +1,4 @@
-"""What nodes have drawn for the report: the images of their Plot artifacts."""
+"""Images that nodes have drawn for the report: those of their Plot artifacts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _figure(node: str, plot: Plot) -> Part:
     caption = f"{plot.title} ({node})"
     if plot.note:
         return Text(f"{caption}: {plot.note}", "warning")
-    # An image of its own, not markup of the page: a browser runs and fetches nothing in it.
+    # As an image, not inline SVG: a browser runs and fetches nothing in it.
     return Markup('<figure class="drawn"><figcaption>{}</figcaption><img src="{}" alt="{}"></figure>').format(
         caption, plot.data_uri, caption
     )

@@ -1,4 +1,4 @@
-"""What a run's page is made from: its node runs, what they put out, and the same of the run before it."""
+"""The data of a run's page: its node runs, their outputs, and those of the previous run."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ui.links import Links
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the metadata store does not know of a run.
+    """What is not in the metadata store about a run.
 
     Attributes:
-        graph: By node of the recipe's pipeline, in the order of the data flow, the nodes whose results it takes.
-        log_folder: The run's folder of logs.
-        commands: What a reader may want to do next: a heading and a command line each.
-        recipe_text: The README of the recipe, or an empty text.
-        served: What became of the pushed model since, as a sentence; empty where nothing was pushed or withdrawn.
-        links: Where the things that the page names can be looked at.
+        graph: The upstream nodes of each node of the recipe's pipeline, in the order of the data flow.
+        log_folder: The run's log folder.
+        commands: What a reader may want to do next: headings and command lines.
+        recipe_text: The recipe's README, or empty.
+        served: What has become of the pushed model, as a sentence; empty if nothing was pushed or withdrawn.
+        links: Links to the things that the page names.
     """
 
     graph: Mapping[str, tuple[str, ...]]
@@ -39,12 +39,12 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Source:
-    """A run, and what its nodes put out.
+    """A run and the outputs of its nodes.
 
     Attributes:
         store: The metadata store.
         run: The run.
-        outputs: The output artifacts by node and output name; of nodes that succeeded.
+        outputs: The output artifacts of nodes that succeeded, by node and output name.
     """
 
     store: Queries
@@ -52,7 +52,7 @@ class Source:
     outputs: Mapping[str, Mapping[str, list[ArtifactRecord]]] = field(repr=False)
 
     @classmethod
-    def of(cls, store: Queries, run: RunRecord) -> Source:
+    def from_run(cls, store: Queries, run: RunRecord) -> Source:
         """Reads the outputs of a run, in two queries."""
         by_execution = store.outputs_of(node.id for node in run.nodes if node.succeeded)
         outputs = {node.node: by_execution.get(node.id, {}) for node in run.nodes if node.succeeded}
@@ -64,30 +64,30 @@ class Source:
         return {node.node: node for node in self.run.nodes}
 
     def artifact(self, node: str, name: str) -> ArtifactRecord | None:
-        """What a node put out under a name, or None."""
+        """A node's output artifact by its name, or None."""
         return next(iter(self.outputs.get(node, {}).get(name, [])), None)
 
     def file(self, node: str, name: str, file: str) -> Path | None:
-        """A file of such an artifact; None where the artifact or the file is not there (any more)."""
+        """A file in such an artifact; None if the artifact or the file does not exist (any more)."""
         artifact = self.artifact(node, name)
         path = None if artifact is None else artifact.file(file)
         return path if path is not None and path.exists() else None
 
     @cached_property
     def fingerprints(self) -> dict[str, Fingerprint]:
-        """What each node's result rests on, also where it was cached or taken over."""
+        """The fingerprint of each node, including those that were cached or taken over."""
         by_execution = {node.id: self.outputs.get(node.node, {}) for node in self.run.nodes}
         return differences.fingerprints(self.store, self.run, by_execution)
 
     @cached_property
     def previous(self) -> Source | None:
-        """The run of the same pipeline before this one, or None."""
-        found = self.store.runs(self.run.pipeline, limit=1, before=self.run.number)
-        return Source.of(self.store, found[0]) if found else None
+        """The previous run of the same pipeline, or None."""
+        earlier = self.store.runs(self.run.pipeline, limit=1, before=self.run.number)
+        return Source.from_run(self.store, earlier[0]) if earlier else None
 
     @cached_property
     def evaluation(self) -> evaluations.Summary | None:
-        """What the Evaluator found; None where it did not run to its end.
+        """The Evaluator's summary; None if it did not succeed.
 
         Raises:
             ContentError: Its file is missing or broken.
@@ -97,7 +97,7 @@ class Source:
 
     @cached_property
     def insights(self) -> evaluations.Insights | None:
-        """A closer look at the model; None where the Evaluator left none.
+        """The Evaluator's insights; None if it left none.
 
         Raises:
             ContentError: Its file is broken.
@@ -107,7 +107,7 @@ class Source:
 
     @cached_property
     def card(self) -> Card | None:
-        """The card of the model; None where the Trainer did not come to its end.
+        """The model's card; None if the Trainer did not succeed.
 
         Raises:
             ContentError: It is missing or broken.
@@ -120,5 +120,5 @@ class Source:
         if self.previous is not None and node in self.previous.outputs:
             return self.previous
         earlier = self.store.runs(self.run.pipeline, before=self.run.number)
-        found = next((run for run in earlier if any(n.node == node and n.succeeded for n in run.nodes)), None)
-        return None if found is None else Source.of(self.store, found)
+        latest = next((run for run in earlier if any(n.node == node and n.succeeded for n in run.nodes)), None)
+        return None if latest is None else Source.from_run(self.store, latest)

@@ -1,4 +1,4 @@
-"""The trained model: the curves of one training or of two, the best epoch, and the model's card."""
+"""The trained model: the curves of one or two trainings, the best epoch, and the model's card."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ui.texts import code, count, line, link, number
 MONITOR = "val_loss"
 FACTS = ("precision", "steps_per_epoch", "replicas", "strategy")
 FEW_EPOCHS = 30
-"""Curves of no more epochs have a dot for each: of one epoch there would be nothing to see otherwise."""
+"""Curves with up to this many epochs have dots; a single epoch would otherwise be invisible."""
 MOST_CLASSES = 100
 LEARNING_RATE = "learning rate"
 
 
 def training_section(source: Source, _surroundings: Surroundings) -> Parts:
-    """How the training went: curves, the best epoch, whether it ended early."""
+    """How training went: curves, the best epoch, whether it ended early."""
     history, card = _history(source), source.card
     if history is None or card is None:
         return []
     monitor, mode, exported = _judged_by(card)
     best, planned = history.best(monitor, mode), card.training.get("epochs")
     early = isinstance(planned, int) and 0 < history.epochs < planned
-    said = [
+    sentences = [
         count(history.epochs, "epoch"),
         f" of {planned}: it ended early, for {monitor} no longer improved" if early else "",
         f"; {monitor} was best in epoch {best}" if best else "",
@@ -48,7 +48,7 @@ def training_section(source: Source, _surroundings: Surroundings) -> Parts:
 
     facts = [(name.replace("_", " "), str(value)) for name, value in card.training.items() if name in FACTS]
     return [
-        Text("".join(said)),
+        Text("".join(sentences)),
         Group(_curves({"": history}), "grid"),
         Table(
             "Metrics of the training",
@@ -60,7 +60,7 @@ def training_section(source: Source, _surroundings: Surroundings) -> Parts:
 
 
 def _history(source: Source) -> History | None:
-    """The history of a run's training; None where the Trainer did not come to its end.
+    """The training history of a run; None if the Trainer did not succeed.
 
     Raises:
         ContentError: It is missing or broken.
@@ -70,7 +70,7 @@ def _history(source: Source) -> History | None:
 
 
 def _judged_by(card: Card) -> tuple[str, str, str]:
-    """The monitored metric, its mode, and whose epoch's model was exported."""
+    """The monitored metric, its mode, and the epoch whose model was exported."""
     checkpoint, stopping = card.callbacks.get("best_checkpoint"), card.callbacks.get("early_stopping")
     watching = checkpoint or stopping
     if not isinstance(watching, dict):
@@ -81,11 +81,11 @@ def _judged_by(card: Card) -> tuple[str, str, str]:
 
 
 def trainings_compared(before: Source, after: Source) -> Parts:
-    """The trainings of two runs over each other, or why they are not drawn; nothing where not both trained a model."""
-    made = [source.artifact("Trainer", "model_run") for source in (before, after)]
-    if made[0] is None or made[1] is None:
+    """The curves of two runs over each other, or why they are not drawn; empty unless both trained a model."""
+    model_runs = [source.artifact("Trainer", "model_run") for source in (before, after)]
+    if model_runs[0] is None or model_runs[1] is None:
         return []
-    if made[0].id == made[1].id:
+    if model_runs[0].id == model_runs[1].id:
         return [Text("Both runs have the very same model: it was trained once.")]
     try:
         histories = {source.run.id: history for source in (before, after) if (history := _history(source))}
@@ -96,10 +96,10 @@ def trainings_compared(before: Source, after: Source) -> Parts:
 
 
 def _curves(histories: Mapping[str, History]) -> list[Lines]:
-    """A chart a metric that all of the trainings have, and one of their learning rates where all logged them.
+    """A chart for each metric that all trainings have, and one of their learning rates if all logged them.
 
     Args:
-        histories: By run, each of which has a colour of its own; a single one without a name.
+        histories: By run, each with its own colour; the key of a single one is empty.
     """
     first, *others = histories.values()
     few = max(history.epochs for history in histories.values()) <= FEW_EPOCHS
@@ -133,7 +133,7 @@ def _lines(histories: Mapping[str, History], metric: str) -> list[Line]:
 
 
 def model_card_section(source: Source, surroundings: Surroundings) -> Parts:
-    """What the model predicts, what it takes and gives, what it was measured at."""
+    """What the model predicts, its inputs and outputs, and its metrics."""
     model, card = source.artifact("Trainer", "model"), source.card
     if model is None or card is None:
         return []

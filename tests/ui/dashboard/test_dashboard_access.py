@@ -16,7 +16,7 @@ from contracts.fingerprints import Fingerprint
 from metadata.files import Files, UnavailableError
 from metadata.queries import Queries
 from pipeline.plan.environment import Environment
-from ui.dashboard import answers, reading
+from ui.dashboard import reading, responses
 from ui.dashboard.site import Site, UnreadableError
 
 HOSTILE = "<script>alert(1)</script>"
@@ -34,10 +34,10 @@ def test_the_names_of_this_machine_are_answered(shown: Site, ids: dict[str, int]
 
 
 def test_any_name_is_answered_only_where_other_machines_are_let_in() -> None:
-    assert answers.names_of("127.0.0.1") == {"localhost", "127.0.0.1", "::1"}
-    assert "127.0.0.2" in answers.names_of("127.0.0.2")
-    assert answers.names_of("0.0.0.0") == frozenset()  # noqa: S104 - what is asked about
-    assert not answers.is_loopback("example.org")
+    assert responses.names_of("127.0.0.1") == {"localhost", "127.0.0.1", "::1"}
+    assert "127.0.0.2" in responses.names_of("127.0.0.2")
+    assert responses.names_of("0.0.0.0") == frozenset()  # noqa: S104 - what is asked about
+    assert not responses.is_loopback("example.org")
 
 
 def test_pages_run_no_script_of_theirs_and_set_no_cookie(shown: Site, ids: dict[str, int]) -> None:

@@ -19,7 +19,7 @@ from ui.dashboard.site import Site
 
 @pytest.fixture
 def address(shown: Site) -> Iterator[str]:
-    """Where the dashboard answers, in a thread of its own: Playwright has an event loop in this one."""
+    """The dashboard's address; it runs in its own thread, because Playwright has an event loop in this one."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

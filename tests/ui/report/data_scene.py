@@ -111,7 +111,7 @@ class DataRuns:
         """A run as its page sees it."""
         run = store.run(run_id)
         assert run is not None
-        return Source.of(store, run)
+        return Source.from_run(store, run)
 
 
 def _text(path: Path, text: str) -> None:

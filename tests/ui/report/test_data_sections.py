@@ -193,14 +193,14 @@ def test_drift_is_measured_against_the_run_before(runs: DataRuns, store: Queries
     source = runs.source(store, "small-2")
     against, skew = drift.comparisons(source)
     assert (against.title, against.run_id) == ("Drift", "small-1")
-    assert against.what == "The train split (10 rows) against that of run small-1 (10 rows)."
+    assert against.subject == "The train split (10 rows) against that of run small-1 (10 rows)."
     assert [(row.feature, row.measure, row.bar, row.over) for row in against.rows] == [
         ("payment", L_INFINITY, 0.2, True),
         (SCRIPT, JENSEN_SHANNON, None, False),
     ]
     assert against.rows[0].value == pytest.approx(0.3)
     assert (skew.title, [row.bar for row in skew.rows]) == ("Split skew", [None, None])
-    assert skew.what == "The eval split (5 rows) against the train split (10 rows) of this run."
+    assert skew.subject == "The eval split (5 rows) against the train split (10 rows) of this run."
     shown = Words(html(drift.drift_section(source, around()))).text
     assert {"1 over the bar", "0.3000", "0.2000", "no bar", "The schema sets no bar"} <= set(shown)
 

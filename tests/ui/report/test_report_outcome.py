@@ -59,7 +59,7 @@ def test_a_stopped_run_and_one_that_goes_on(scene: Scene, report: Report) -> Non
     assert "stopped It was stopped in Trainer." in report("small-1").text("summary")
     scene.builder.run("small-2")
     scene.builder.node("Trainer", "RUNNING")
-    assert "running It goes on: Trainer." in report("small-2").text("summary")
+    assert "running It is running: Trainer." in report("small-2").text("summary")
 
 
 def test_a_part_of_the_chain_ends_where_it_was_to_end(scene: Scene, report: Report) -> None:

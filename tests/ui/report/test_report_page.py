@@ -177,7 +177,7 @@ class SiteLinks(Links):
 def test_on_a_server_the_same_page_leads_further(scene: Scene, places: Environment) -> None:
     ids = scene.run("small-1")
     store = Queries.open_sqlite(places.metadata_path)
-    source = Source.of(store, store.run("small-1"))
+    source = Source.from_run(store, store.run("small-1"))
     html = page.render(source, Surroundings(GRAPH, links=SiteLinks()), inline=False)
     assert 'href="/runs/small-1/nodes/Trainer"' in html
     assert '"href":"/runs/small-1/nodes/Trainer"' in html

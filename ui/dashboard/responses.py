@@ -1,4 +1,4 @@
-"""Pages as HTTP responses, and who gets any: a web page from elsewhere reads nothing here, and runs nothing in ours."""
+"""Pages as HTTP responses, secured so that no other site can read them or run scripts in them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address to listen at."""
+    """Whether an address to listen on can only be reached from this machine."""
     if host == "localhost":
         return True
     try:
@@ -46,15 +46,15 @@ def is_loopback(host: str) -> bool:
 
 
 def names_of(host: str) -> frozenset[str]:
-    """The names that a browser may know us by: those of this machine, where only it reaches us; none for any.
+    """The host names that requests may use: this machine's, if only it can reach us; an empty set allows any.
 
-    A web page whose own name was made to lead to this machine (DNS rebinding) names itself, and is refused.
+    A page whose own name was made to resolve to this machine (DNS rebinding) sends that name, and is refused.
     """
     return LOOPBACK_NAMES | {host} if is_loopback(host) else frozenset()
 
 
 def is_addressed(request: web.Request, allowed: frozenset[str]) -> bool:
-    """Whether a request was sent to one of these names, where there are any."""
+    """Whether a request was sent to one of these names; an empty set allows any."""
     return not allowed or _name(request.host) in allowed
 
 
@@ -77,8 +77,8 @@ class Written:
     Attributes:
         body: UTF-8.
         kind: Its content type.
-        etag: Names the body.
-        live: Whether it goes on changing.
+        etag: A digest of the body.
+        live: Whether it keeps changing.
     """
 
     body: bytes
@@ -87,43 +87,43 @@ class Written:
     live: bool = False
 
     @classmethod
-    def of(cls, page: Page, kind: str, site: Site, url: str = "") -> Written:
-        """A page as JSON or as HTML; with its address where it can be asked for as the other one."""
+    def from_page(cls, page: Page, kind: str, site: Site, url: str = "") -> Written:
+        """Writes a page as JSON or as HTML; HTML links to the JSON version if the page's address is given."""
         body = (as_json(page) if kind == JSON else html(page, site, url)).encode()
         return cls(body, kind, hashlib.sha256(body).hexdigest()[:DIGEST_DIGITS], page.live)
 
 
 def wanted_kind(request: web.Request) -> str:
-    """The content type of the answer: JSON where `?format=json` was asked for, else HTML."""
+    """The content type of the response: JSON if the query has `format=json`, otherwise HTML."""
     return JSON if request.query.get("format") == "json" else HTML
 
 
-def answer(request: web.Request, written: Written, status: int = 200) -> web.Response:
-    """A page, or that the browser has it already."""
+def page_response(request: web.Request, written: Written, status: int = 200) -> web.Response:
+    """The response with a page, or 304 if the browser has it already."""
     headers = {"ETag": f'"{written.etag}"', "Cache-Control": "no-cache"}
-    known = request.if_none_match or ()
-    if status == 200 and any(tag.value in (written.etag, "*") for tag in known):
+    known_tags = request.if_none_match or ()
+    if status == 200 and any(tag.value in (written.etag, "*") for tag in known_tags):
         return web.Response(status=304, headers=headers)
     return web.Response(body=written.body, content_type=written.kind, charset="utf-8", status=status, headers=headers)
 
 
 def refusal(request: web.Request, site: Site, error: PageError) -> web.Response:
-    """A page that says what is wrong instead of the one that was asked for."""
-    written = Written.of(error.page(), wanted_kind(request), site)
-    response = answer(request, written, error.status)
+    """The response that says what is wrong, in place of the requested page."""
+    written = Written.from_page(error.page(), wanted_kind(request), site)
+    response = page_response(request, written, error.status)
     if error.again:
         response.headers["Retry-After"] = BUSY_SECONDS
     return response
 
 
 def text_file(path: Path) -> web.FileResponse:
-    """A file as text, whatever it is; a browser runs nothing of it."""
+    """A file as plain text, whatever it is, so that a browser runs nothing in it."""
     headers = {"Content-Type": f"{TEXT}; charset=utf-8", "Cache-Control": "no-cache"}
     return web.FileResponse(path, headers=headers)
 
 
 def download(path: Path) -> web.FileResponse:
-    """A run's file to keep, named after the run; should a browser show it nevertheless, it has no part in our pages."""
+    """A run's file as a download named after the run; if a browser shows it anyway, it is sandboxed."""
     headers = {
         "Content-Disposition": f'attachment; filename="{path.parent.name}{path.suffix}"',
         "Content-Security-Policy": "sandbox",
