@@ -8,7 +8,7 @@ ENGINE ?= millrace-engine:0.1.0
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test e2e lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving bench-flink image wheel lock clean
+.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test e2e chaos lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving bench-flink image wheel lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -36,6 +36,9 @@ test: setup browser  ## Run all tests
 
 e2e: setup browser  ## Run only the end-to-end tests
 	@$(BIN)/pytest -n 2 --dist loadfile -m e2e
+
+chaos: setup  ## Kill runs at 50 moments, fill the disk, kill the database: FLAGS="--kills 10 --seed 7"
+	@PYTHONPATH=.:tests $(BIN)/python tests/end_to_end/chaos.py $(FLAGS)
 
 browser: setup  ## Install Chromium for the tests where there is none
 	@./scripts/browser.sh

@@ -101,11 +101,13 @@ def _show_end(console: Console, context: RunContext, finished: local.Run) -> Non
 
 
 def _report_line(context: RunContext, finished: local.Run) -> str:
-    """Writes the report of a new run and says where it is; for an earlier run without one, how to write it."""
-    line = reports.write_after_run(context.workplace, finished.id, context.recipe) if finished.new else None
+    """Where the run's report is; it is written now for a new run, and for an earlier one that was killed before it."""
+    folder = context.workplace.run_folder(finished.id)
+    path = folder.report_path
+    missing = finished.new or (folder.path.exists() and not path.exists())
+    line = reports.write_after_run(context.workplace, finished.id, context.recipe) if missing else None
     if line is not None:
         return line
-    path = context.workplace.run_folder(finished.id).report_path
     make_it = shell_line("report", finished.id, *environment_words(context.workplace.name))
     return f"Report     {display_path(path) if path.exists() else make_it}"
 

@@ -89,7 +89,7 @@ class RunFolder:
 
     def write_failure(self, failure: Failure) -> None:
         """Writes why the run failed."""
-        self.failure_path.write_text(failure.model_dump_json(exclude_none=True), encoding="utf-8")
+        atomic.write_text(self.failure_path, failure.model_dump_json(exclude_none=True))
 
 
 def last_line(path: Path) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from contracts import atomic
 from contracts.errors import NodeError, SettingsError
 from contracts.failure import read_failure
 from metadata.connection import BUSY
@@ -25,6 +28,9 @@ from pipeline.run.folder import RunFolder, last_line
 from pipeline.run.workplace import LOST
 
 POLL_SECONDS = 0.4
+
+DISK_IS_FULL = 64 * 1024
+"""Bytes; with fewer a node cannot even write down why it failed."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,7 @@ def run(context: RunContext, view: progress.View) -> Run:
     prints, request = context.fingerprints, context.request
     with lock.held(context.recipe.name, context.environment):
         context.sweep_leftovers()
+        _remove_temporary_files(context)
         if not (request.from_node or request.to_node or request.force):
             current = up_to_date(context, prints)
             if current is not None:
@@ -117,7 +124,7 @@ def _start_and_watch(context: RunContext, view: progress.View) -> Run:
     folder.path.mkdir(parents=True)
     folder.write_request(context.request)
     context.workplace.prepare_store()
-    with tempfile.TemporaryDirectory(prefix="millrace-", ignore_cleanup_errors=True) as temporary:
+    with tempfile.TemporaryDirectory(prefix=_temporary_prefix(context), ignore_cleanup_errors=True) as temporary:
         process = _start(folder, temporary)
         try:
             with view:
@@ -137,6 +144,26 @@ def _start_and_watch(context: RunContext, view: progress.View) -> Run:
                 context.sweep_leftovers()
     _raise_failure(records, folder, process.returncode)
     return Run(context.run_id, records, new=True)
+
+
+def _temporary_prefix(context: RunContext) -> str:
+    """What the names of temporary folders of this recipe's runs in this environment begin with."""
+    place = str(context.environment.state_root / context.recipe.name)
+    return f"millrace-{hashlib.sha256(place.encode()).hexdigest()[:12]}-"
+
+
+def _remove_temporary_files(context: RunContext) -> None:
+    """Removes what killed and failed runs of the recipe left; the caller holds the recipe's lock."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_temporary_prefix(context)}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+    atomic.remove_abandoned(context.environment.state_root / context.recipe.name)
+    # TFX makes one for each execution, and keeps it when that fails. Ours write nothing there.
+    for working in (context.environment.pipeline_root / context.recipe.name).glob("*/.system/stateful_working_dir/*"):
+        with suppress(OSError):
+            working.rmdir()
+    # Their names sort by time, and only the latest can have left anything.
+    for log_folder in sorted(context.environment.log_root.glob(f"{context.recipe.name}-*"))[-1:]:
+        atomic.remove_abandoned(log_folder)
 
 
 def _start(folder: RunFolder, temporary: str) -> subprocess.Popen[bytes]:
@@ -181,6 +208,8 @@ def _raise_failure(records: Mapping[str, NodeRun], folder: RunFolder, exit_code:
             f"{failed[0] if failed else 'The pipeline'} was ended from outside, by {signal.Signals(-exit_code).name}; "
             "the system does that when memory runs out."
         )
+    if (failed or exit_code) and shutil.disk_usage(folder.path).free < DISK_IS_FULL:
+        raise NodeError(f"No space left on device: {folder.path}.", "Make room, then run the same command again.")
     if failed or exit_code:
         log = folder.log_path(failed[0]) if failed else folder.worker_log
         problem = f"{failed[0]} failed" if failed else f"the pipeline could not be run (exit code {exit_code})"

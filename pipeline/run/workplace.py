@@ -185,19 +185,18 @@ class Workplace:
         ]
         if not unfinished:
             return
-        folders = {record.id: self.environment.pipeline_root / pipeline / record.node for record in unfinished}
-        if self.mirror is not None:
-            # First, because nothing looks again for what a cancelled execution has uploaded.
-            for number, folder in folders.items():
-                self.mirror.remove_uploaded(str(folder), number)
         writable = self.open_for_writing()
         executions = writable.get_executions_by_id([record.id for record in unfinished])
+        # Before they are cancelled, because nothing looks again for what a cancelled execution has written.
+        for record in unfinished:
+            folder = self.environment.pipeline_root / pipeline / record.node
+            if self.mirror is not None:
+                self.mirror.remove_uploaded(str(folder), record.id)
+            for left in [*folder.glob(f"*/{record.id}"), *folder.glob(f".system/executor_execution/{record.id}")]:
+                shutil.rmtree(left, ignore_errors=still_writing)
         for execution in executions:
             execution.last_known_state = mlmd_pb2.Execution.CANCELED
         writable.put_executions(executions)
-        for number, folder in folders.items():
-            for left in [*folder.glob(f"*/{number}"), *folder.glob(f".system/executor_execution/{number}")]:
-                shutil.rmtree(left, ignore_errors=still_writing)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -45,3 +45,14 @@ def test_the_new_content_can_be_written_in_another_folder(tmp_path: Path) -> Non
         assert staging.parent == folder
     assert path.read_bytes() == b"1"
     assert not list(folder.iterdir())
+
+
+def test_what_killed_writers_left_is_removed_and_what_is_being_written_is_not(tmp_path: Path) -> None:
+    abandoned = tmp_path / f".notes.txt.{'0a' * 16}"
+    abandoned.write_text("half")
+    (tmp_path / ".lock").write_text("4711")
+    with atomic.replacing(tmp_path / "notes.txt") as staging:
+        staging.write_text("new")
+        atomic.remove_abandoned(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "notes.txt"]
+    atomic.remove_abandoned(tmp_path / "missing")

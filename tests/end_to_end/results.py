@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from hashlib import sha256
 from pathlib import Path
@@ -38,9 +39,13 @@ def digests(store: Store, run: str) -> dict[str, dict[str, str]]:
 
 
 def digests_of(folder: Path) -> dict[str, str]:
-    """The digest of each file in a folder."""
+    """The digest of each file in a folder; for a compressed file, of its content."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+    return {str(path.relative_to(folder)): sha256(_content(path)).hexdigest() for path in files}
+
+
+def _content(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
 def transformed(store: Store, run: str) -> list[dict[str, str]]:

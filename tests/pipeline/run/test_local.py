@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,7 +60,10 @@ def test_a_killed_runs_leftovers_are_swept(
     for folder in folders.values():
         folder.mkdir(parents=True)
         (folder / "half.bin").touch()
+    own = places.pipeline_root / "small" / "Trainer" / ".system" / "stateful_working_dir"
+    (own / "0a-1b").mkdir(parents=True)
     run_small()
+    assert not list(own.iterdir())
     assert {name for name, folder in folders.items() if not folder.exists()} == {
         ("Trainer", "model", dead),
         ("Trainer", "model_run", dead),
@@ -199,6 +203,27 @@ def test_temporary_files_of_a_worker_go_with_it(run_small: RunSmall, places: Env
     left = Path((places.log_root / "small-1" / "left").read_text())
     assert left.parent.name.startswith("millrace-")
     assert not left.parent.exists()
+
+
+def test_what_a_killed_run_left_beside_its_artifacts_is_removed(
+    run_small: RunSmall, places: Environment, fake_worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    fake_worker("import os\n(folder / 'temporary').write_text(os.environ['TMPDIR'])\n")
+    run_small()
+    folder = places.log_root / "small-1"
+    temporary = Path((folder / "temporary").read_text())
+    temporary.mkdir()
+    others = temporary.with_name("millrace-000000000000-others")
+    others.mkdir()
+    report, memo = (f".{name}.{'0a' * 16}" for name in ("report.html", "source_digests.json"))
+    (folder / report).write_text("half")
+    (places.pipeline_root / "small" / memo).write_text("half")
+    run_small(run_id="small-2")
+    assert not temporary.exists()
+    assert others.exists()
+    assert not (folder / report).exists()
+    assert not (places.pipeline_root / "small" / memo).exists()
 
 
 def test_the_worker_runs_with_this_interpreter(run_small: RunSmall, places: Environment, fake_worker: Worker) -> None:

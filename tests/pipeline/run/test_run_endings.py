@@ -108,6 +108,17 @@ def test_an_up_to_date_run_ends_with_0(millrace: Millrace, ends_with: Callable[[
     assert report.endswith("millrace report small-7")
 
 
+def test_an_up_to_date_run_that_was_killed_before_its_report_gets_it_now(
+    millrace: Millrace, builder: StoreBuilder, places: Environment, ends_with: Callable[[object], None]
+) -> None:
+    builder.run("small-7")
+    (places.log_root / "small-7").mkdir(parents=True)
+    ends_with(local.Run("small-7", {}, new=False))
+    report = millrace("run", "small").stdout.splitlines()[1]
+    assert report.endswith("small-7/report.html")
+    assert (places.log_root / "small-7" / "report.html").exists()
+
+
 def evaluated(places: Environment, blessed: bool, pushed_to: Path | None) -> local.Run:
     """A finished run in the store."""
     folder = places.pipeline_root / "evaluation"
