@@ -24,8 +24,8 @@ import yaml
 from disturbed import Disturbed, Quiet, finish
 
 SECONDS_AWAY = 3
-DISK_SIZES = (1, 2, 3, 4, 6)
-"""In MiB; a quiet run leaves about 8."""
+DISK_SIZES = (256, 768, 1280, 1792, 2304, 2816)
+"""In KiB; a quiet run leaves about 4,000."""
 
 RANDOM_SHARE = 0.3
 KINDS = (
@@ -81,11 +81,11 @@ class Chaos:
         self._run_again(disturbed, name)
 
     def fill_disk(self, size: int) -> None:
-        """Runs on a disk of so many MiB, then on a larger one."""
+        """Runs on a disk of so many KiB, then on a larger one."""
         disturbed = self._project()
         with disk(disturbed.artifacts, size):
             ended = disturbed.run()
-            name = f"a disk of {size} MiB"
+            name = f"a disk of {size} KiB"
             if ended.code == 0 or "No space left on device" not in ended.errors:
                 self._fail(name, [f"exit code {ended.code}, and it says: {ended.errors}"])
             subprocess.run(["mount", "-o", "remount,size=1g", disturbed.artifacts], check=True)
@@ -136,9 +136,9 @@ class Chaos:
 
 @contextmanager
 def disk(folder: Path, size: int) -> Iterator[None]:
-    """Mounts a file system of so many MiB on a folder; this takes the superuser."""
+    """Mounts a file system of so many KiB on a folder; this takes the superuser."""
     folder.mkdir(exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "chaos", folder], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}k", "chaos", folder], check=True)
     try:
         yield
     finally:

@@ -38,6 +38,9 @@ COMPARED = {
 DIFFERENT = re.compile(r"saved_model\.pb|keras_metadata\.pb|fingerprint\.pb|card\.json|manifest\.json")
 """Files that no two runs write alike: they number the nodes of graphs, or know the time."""
 
+APART = {"metadata.sqlite", "failure.json", "report.log"}
+"""Files that are elsewhere where the store is a server, and what a failed run leaves to say why."""
+
 METRICS_TOLERANCE = 1e-6
 """Relative; an evaluation's batches are as large as there is time, and float32 rounds differently in each."""
 
