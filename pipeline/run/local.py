@@ -209,7 +209,7 @@ def _raise_failure(records: Mapping[str, NodeRun], folder: RunFolder, exit_code:
             "the system does that when memory runs out."
         )
     if (failed or exit_code) and shutil.disk_usage(folder.path).free < DISK_IS_FULL:
-        raise NodeError(f"No space left on device: {folder.path}.", "Make room, then run the same command again.")
+        raise NodeError(f"No space left on device: {folder.path}. Make room there first.")
     if failed or exit_code:
         log = folder.log_path(failed[0]) if failed else folder.worker_log
         problem = f"{failed[0]} failed" if failed else f"the pipeline could not be run (exit code {exit_code})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -156,6 +157,17 @@ def test_a_node_that_failed_without_a_word(
     fake_worker("(folder / 'Trainer.log').write_text('begin\\nout of memory\\n')\nsys.exit(1)\n")
     log = places.log_root / "small-1" / "Trainer.log"
     assert failed_run(run_small) == f"Trainer failed.\nout of memory\n\nLog: {log}"
+
+
+def test_a_full_disk_is_named_where_nothing_could_be_written_down(
+    run_small: RunSmall, places: Environment, fake_worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_worker("sys.exit(1)\n")
+    usage = shutil.disk_usage(places.log_root.parent)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=4096))
+    with pytest.raises(NodeError) as caught:
+        run_small()
+    assert str(caught.value) == f"No space left on device: {places.log_root / 'small-1'}. Make room there first."
 
 
 def test_a_run_that_ends_well_gives_its_nodes(
