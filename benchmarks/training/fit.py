@@ -128,7 +128,7 @@ def measure_recompute(bench: TrainingBench) -> list[Figure]:
     rounds = bench.alternately(
         {"kept": lambda: _train_recomputed(bench, []), "recomputed": lambda: _train_recomputed(bench, ["block_*"])}
     )
-    stored, recomputed = rounds["kept"], rounds["recomputed"]
+    baseline, recomputed = rounds["kept"], rounds["recomputed"]
     peaks = {name: [float(result["peak_bytes"]) for result in results] for name, results in rounds.items()}
     times = {name: [seconds(result["epochs"]) for result in results] for name, results in rounds.items()}
     name = f"recompute, ResNet-{RECOMPUTE_DEPTH}, width {RECOMPUTE_WIDTH}, batch {RECOMPUTE_BATCH}"
@@ -136,11 +136,11 @@ def measure_recompute(bench: TrainingBench) -> list[Figure]:
         Figure(f"{name}: peak memory / without", ratio(peaks["recomputed"], peaks["kept"]), at_most=MOST_MEMORY),
         Figure(
             f"{name}: greatest difference of a weight",
-            max(_difference(left, right) for left, right in zip(stored, recomputed, strict=True)),
+            max(_difference(left, right) for left, right in zip(baseline, recomputed, strict=True)),
             at_most=MOST_DIFFERENCE,
             digits=8,
         ),
-        Figure(f"{name}: peak memory before the fit", stored[0]["peak_bytes_before"] / 2**20, unit=" MiB", digits=0),
+        Figure(f"{name}: peak memory before the fit", baseline[0]["peak_bytes_before"] / 2**20, unit=" MiB", digits=0),
         Figure(f"{name}: peak memory without", peaks["kept"][0] / 2**20, unit=" MiB", digits=0),
         Figure(f"{name}: peak memory with", peaks["recomputed"][0] / 2**20, unit=" MiB", digits=0),
         Figure(f"{name}: time / without", ratio(times["recomputed"], times["kept"])),
