@@ -1,4 +1,4 @@
-"""Anomalies with what the gate quotes of them, rows that were set aside, and the schema as text."""
+"""Anomalies with the gate's samples and rows, rows that were set aside, and the schema as text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def artifact(folder: Path, **properties: str | int) -> ArtifactRecord:
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> ArtifactRecord:
+def anomalies(tmp_path: Path) -> ArtifactRecord:
     for split, text in (("train", ANOMALIES), ("eval", "")):
         (tmp_path / f"Split-{split}").mkdir()
         proto = text_format.Parse(text, anomalies_pb2.Anomalies())
@@ -40,11 +40,11 @@ def found(tmp_path: Path) -> ArtifactRecord:
     return artifact(tmp_path, split_names='["train", "eval"]')
 
 
-def test_anomalies_come_with_what_the_gate_quotes(found: ArtifactRecord, tmp_path: Path) -> None:
+def test_anomalies_come_with_what_the_gate_quotes(anomalies: ArtifactRecord, tmp_path: Path) -> None:
     path = tmp_path / "verdict.json"
     path.write_text(json.dumps(SAID))
     row = QuotedRow(row=7, values={"hour": "31", "fare": None})
-    assert data_faults.read_anomalies(found, read_verdict(path)) == [
+    assert data_faults.read_anomalies(anomalies, read_verdict(path)) == [
         Finding("train", DATA_SET, "Few examples", "Too few examples."),
         Finding("train", "fare", "It is missing.", "It is missing."),
         Finding("train", "hour", "Out of range", "31 is too large.", ("31 in 1 row",), (row,)),
@@ -54,8 +54,8 @@ def test_anomalies_come_with_what_the_gate_quotes(found: ArtifactRecord, tmp_pat
 def test_a_verdict_without_rows_is_an_older_one(tmp_path: Path) -> None:
     path = tmp_path / "verdict.json"
     path.write_text('[{"split": "train", "feature": "hour", "description": "", "samples": []}]')
-    [said] = read_verdict(path)
-    assert (said.feature, said.samples, said.rows) == ("hour", [], [])
+    [finding] = read_verdict(path)
+    assert (finding.feature, finding.samples, finding.rows) == ("hour", [], [])
 
 
 def test_a_broken_verdict_is_named(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_what_stopped_a_run_is_found_in_its_logs(tmp_path: Path) -> None:
     path.write_text(json.dumps({"node": "Trainer", "message": "", "lines": []}))
     assert data_faults.read_stopping_verdict(tmp_path) == []
     path.write_text(json.dumps({"node": "DataGate", "message": "", "lines": [], "findings": SAID}))
-    [said] = data_faults.read_stopping_verdict(tmp_path)
-    assert said.rows == [QuotedRow(row=7, values={"hour": "31", "fare": None})]
+    [finding] = data_faults.read_stopping_verdict(tmp_path)
+    assert finding.rows == [QuotedRow(row=7, values={"hour": "31", "fare": None})]
 
 
 def test_rows_that_were_set_aside_are_counted_and_the_first_quoted(tmp_path: Path) -> None:
@@ -112,15 +112,15 @@ string_domain { name: "payments" value: "Cash" value: "Card" }
 def test_a_schema_is_reported_in_words(tmp_path: Path) -> None:
     path = tmp_path / "schema.pbtxt"
     path.write_text(SCHEMA)
-    found = schema.schema_rows(schema.read_schema(path))
-    assert [(row.name, row.kind, row.presence, row.values, row.domain) for row in found] == [
+    rows = schema.schema_rows(schema.read_schema(path))
+    assert [(row.name, row.kind, row.presence, row.values, row.domain) for row in rows] == [
         ("payment", "text", "every row", "1", "Cash, Card"),
         ("hour", "int", "≥ 0.5 of the rows", "1 to 3", "0 to 23"),
         ("fare", "float", "≥ 1 row", "", "≥ 0.5"),
         ("image", "text", "optional", "≥ 2", "image"),
         ("many", "", "optional", "", ", ".join(map(str, range(20))) + " and 5 more"),
     ]
-    assert [(row.drift_bar, row.skew_bar, row.environments) for row in found[:4]] == [
+    assert [(row.drift_bar, row.skew_bar, row.environments) for row in rows[:4]] == [
         ("L∞ ≤ 0.1, JS ≤ 0.25", "", ""),
         ("", "", ""),
         ("", "", "not SERVING"),

@@ -1,4 +1,4 @@
-"""Distances are those of TFDV's own validation, and what cannot be compared is told."""
+"""Distances equal those of TFDV's own validation, and what cannot be compared is reported."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def schema_of(proto: Proto, quantiles: bool) -> schema_pb2.Schema:
 def test_the_numbers_are_tfdvs(quantiles: bool, backwards: bool) -> None:
     old, new = (after(), before()) if backwards else (before(), after())
     schema = schema_of(old, quantiles)
-    found = drift.measure(
+    measured = drift.measure(
         statistics.statistics_of_split("train", old),
         statistics.statistics_of_split("train", new),
         schema,
@@ -102,7 +102,7 @@ def test_the_numbers_are_tfdvs(quantiles: bool, backwards: bool) -> None:
         for info in tfdv.validate_statistics(new, schema, previous_statistics=old).drift_skew_info
         for each in info.drift_measurements
     }
-    ours = {(row.feature, row.measure): row.value for row in found}
+    ours = {(row.feature, row.measure): row.value for row in measured}
     assert {name for name, _ in ours} == {f.path.step[0] for f in old.datasets[0].features}
     assert ours == pytest.approx({key: by_tfdv[key] for key in ours}, abs=1e-9)
     # What we leave out are TFDV's distances of numbers by value, which are always 0.
@@ -118,8 +118,8 @@ def test_what_is_over_its_bar_comes_first_and_then_the_farthest_apart() -> None:
     new = split(a=([b"x"] * 4, TEXT), b=([b"x", b"x", b"x", b"y"], TEXT), c=([b"x", b"z"] * 2, TEXT))
     schema = schema_pb2.Schema()
     schema.feature.add(name="b").drift_comparator.infinity_norm.threshold = 0.2
-    found = drift.measure(old, new, schema, "drift_comparator")
-    assert [(row.feature, row.measure, row.value, row.bar, row.over, row.largest) for row in found] == [
+    measured = drift.measure(old, new, schema, "drift_comparator")
+    assert [(row.feature, row.measure, row.value, row.bar, row.over, row.largest) for row in measured] == [
         ("b", L_INFINITY, 0.25, 0.2, True, "x"),
         ("c", L_INFINITY, 0.5, None, False, "x"),
         ("a", L_INFINITY, 0.0, None, False, "x"),
@@ -135,8 +135,8 @@ def test_what_cannot_be_compared_is_reported() -> None:
     new = split(new=([b"x"], TEXT), kind=([b"x"], TEXT), empty=([None], FLOAT))
     schema = schema_pb2.Schema()
     schema.feature.add(name="barred").drift_comparator.jensen_shannon_divergence.threshold = 0.1
-    found = drift.measure(old, new, schema, "drift_comparator")
-    assert [(row.feature, row.value, row.note, row.lost) for row in found] == [
+    measured = drift.measure(old, new, schema, "drift_comparator")
+    assert [(row.feature, row.value, row.note, row.lost) for row in measured] == [
         ("barred", None, "gone: there before only", True),
         ("empty", None, "no values now", False),
         ("gone", None, "gone: there before only", False),

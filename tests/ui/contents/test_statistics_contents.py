@@ -1,4 +1,4 @@
-"""Statistics are read as they were written: of hand-made protos, and of what TFDV makes."""
+"""Statistics are read as they were written, both from hand-made protos and from TFDV's."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def tfdvs(**columns: pa.Array) -> dict[str, FeatureStatistics]:
 
 def test_tfdvs_statistics_are_read() -> None:
     draw = np.random.default_rng(3)
-    found = tfdvs(
+    splits = tfdvs(
         fare=pa.array([[float(value)] for value in range(100)], pa.large_list(pa.float32())),
         payment=pa.array([[b"Cash"]] * 75 + [[b"Card"]] * 20 + [None] * 5, pa.large_list(pa.large_binary())),
         image=pa.array([[b"\xff\xd8" + draw.bytes(50)] for _ in range(100)], pa.large_list(pa.large_binary())),
         wide=pa.array([list(range(500))] * 100, pa.large_list(pa.int64())),
     )
-    fare, payment, image, wide = (found[name] for name in ("fare", "payment", "image", "wide"))
+    fare, payment, image, wide = (splits[name] for name in ("fare", "payment", "image", "wide"))
     assert fare.numbers is not None
     assert (fare.numbers.min, fare.numbers.max, fare.numbers.mean, fare.numbers.zeros) == (0.0, 99.0, 49.5, 1)
     assert sum(count for _, _, count in fare.numbers.bins) == pytest.approx(100)
@@ -129,9 +129,9 @@ def write(folder: Path, split: str, text: str) -> None:
 def test_train_comes_before_eval_before_others(tmp_path: Path) -> None:
     for rows, split in enumerate(("test", "eval", "train")):
         write(tmp_path, split, f"datasets {{ num_examples: {rows} }}")
-    found = statistics.read_statistics(artifact(tmp_path, '["test", "eval", "train"]'))
-    assert {name: split.rows for name, split in found.items()} == {"train": 2, "eval": 1, "test": 0}
-    assert list(found) == ["train", "eval", "test"]
+    splits = statistics.read_statistics(artifact(tmp_path, '["test", "eval", "train"]'))
+    assert {name: split.rows for name, split in splits.items()} == {"train": 2, "eval": 1, "test": 0}
+    assert list(splits) == ["train", "eval", "test"]
 
 
 def test_a_file_that_is_gone_or_broken_is_named(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ SCHEMA = 'feature { name: "fare" type: FLOAT }\n'
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: Mapping[str, str]
@@ -41,7 +41,7 @@ async def read(response: ClientResponse) -> Answer:
 
 
 def visit(shown: Site, visiting: Callable[[TestClient[Any, Any]], Awaitable[None]], **kwargs: Any) -> None:
-    """Lets someone visit a dashboard of its own."""
+    """Runs a dashboard for one visit."""
 
     async def run() -> None:
         async with TestClient(TestServer(application(shown, **kwargs))) as client:
@@ -51,15 +51,15 @@ def visit(shown: Site, visiting: Callable[[TestClient[Any, Any]], Awaitable[None
 
 
 def get(shown: Site, path: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> Answer:
-    """What one request gets."""
-    found: list[Answer] = []
+    """The response to one request."""
+    replies: list[Answer] = []
 
     async def visiting(client: TestClient[Any, Any]) -> None:
         async with client.request(method, path, headers=headers, allow_redirects=False) as response:
-            found.append(await read(response))
+            replies.append(await read(response))
 
     visit(shown, visiting)
-    return found[0]
+    return replies[0]
 
 
 def values(shown: Site, path: str) -> Any:

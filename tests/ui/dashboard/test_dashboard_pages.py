@@ -1,4 +1,4 @@
-"""What the pages say: contents, links, paging, and the same as JSON."""
+"""The contents of pages: facts, links, paging, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_runs_page_by_page(shown: Site, places: Environment) -> None:
 
 
 def older(text: str) -> str | None:
-    """Where the link to the next page leads."""
-    begin, found, _rest = text.partition('" rel="next">Older')
-    return begin.rpartition('href="')[2].replace("&amp;", "&") if found else None
+    """The address of the next page."""
+    begin, separator, _rest = text.partition('" rel="next">Older')
+    return begin.rpartition('href="')[2].replace("&amp;", "&") if separator else None
 
 
 def test_a_search_by_state_ends_and_can_be_gone_on_with(
@@ -123,7 +123,7 @@ def test_the_whole_log_is_text(shown: Site, ids: dict[str, int]) -> None:
 
 
 def test_artifacts_by_type(shown: Site, ids: dict[str, int]) -> None:
-    assert [found["id"] for found in values(shown, "/artifacts?type=Model")] == [ids["model2"], ids["model1"]]
+    assert [entry["id"] for entry in values(shown, "/artifacts?type=Model")] == [ids["model2"], ids["model1"]]
     missing = get(shown, "/artifacts?type=Modle&format=json")
     assert (missing.status, missing.values["near"][0]) == (404, "Model")
 
@@ -172,8 +172,8 @@ def test_lineage_both_ways(shown: Site, ids: dict[str, int]) -> None:
 
 
 def test_models_with_metrics_and_versions(shown: Site, ids: dict[str, int]) -> None:
-    found = values(shown, "/models")
-    newest, oldest = found["models"]
+    page = values(shown, "/models")
+    newest, oldest = page["models"]
     assert (newest["id"], newest["metrics"], newest["blessed"]) == (ids["model2"], {"AUC": 0.95}, True)
     assert newest["versions"] == [{"version": 7, "state": "served"}]
     assert oldest["versions"] == []

@@ -1,4 +1,4 @@
-"""The same pages over a store that a PostgreSQL holds."""
+"""The same pages from a store in PostgreSQL."""
 
 from __future__ import annotations
 

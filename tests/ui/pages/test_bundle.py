@@ -23,9 +23,9 @@ def digest_of_sources() -> str:
 
 
 def test_the_script_is_built_from_the_sources_that_are_here() -> None:
-    found = re.search(r"sha256 ([0-9a-f]{64})", SCRIPT)
-    assert found is not None
-    assert found[1] == digest_of_sources(), "ui/web changed: run `make web` and commit what it writes"
+    match = re.search(r"sha256 ([0-9a-f]{64})", SCRIPT)
+    assert match is not None
+    assert match[1] == digest_of_sources(), "ui/web changed: run `make web` and commit what it writes"
 
 
 def test_the_banner_names_the_packages_that_the_lock_has_and_their_licences_are_here() -> None:

@@ -34,10 +34,10 @@ def drawn(chromium: Browser, url: str) -> Iterator[Page]:
 
 def figure(page: Page, title: str) -> Locator:
     """A chart by its title, in view and drawn."""
-    found = page.locator("figure").filter(has=page.locator("figcaption", has_text=title)).first
-    found.scroll_into_view_if_needed()
-    expect(found).to_have_attribute("data-drawn", "")
-    return found
+    located = page.locator("figure").filter(has=page.locator("figcaption", has_text=title)).first
+    located.scroll_into_view_if_needed()
+    expect(located).to_have_attribute("data-drawn", "")
+    return located
 
 
 def numbers(chart: Locator) -> list[list[str]]:

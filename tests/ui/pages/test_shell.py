@@ -22,7 +22,7 @@ DARK, LIGHT = "rgb(20, 23, 27)", "rgb(255, 255, 255)"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Gives out a folder under the policy that the dashboard has."""
+    """Serves a folder under the dashboard's content security policy."""
 
     def end_headers(self) -> None:
         self.send_header("Content-Security-Policy", POLICY)

@@ -1,4 +1,4 @@
-"""Fixtures of tests that read a run's page."""
+"""Fixtures for tests that read a run's page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Report = Callable[..., Page]
 
 @pytest.fixture
 def places(sqlite_places: Environment) -> Environment:
-    """One kind of store is enough: which answers come from which is asked elsewhere."""
+    """One kind of store is enough here: other tests compare the kinds."""
     return sqlite_places
 
 

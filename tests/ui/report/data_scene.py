@@ -86,14 +86,14 @@ class DataRuns:
         builder.run(run_id)
         if rejected:
             _text(files / "rejected" / "rejected-00000-of-00001.jsonl", "".join(json.dumps(r) + "\n" for r in rejected))
-        made = examples or builder.artifact("Examples", files / "examples", split_names=names)
+        examples_id = examples or builder.artifact("Examples", files / "examples", split_names=names)
         aside = builder.artifact("RejectedRows", files / "rejected", num_rows=len(rejected))
-        builder.node("ExampleGen", outputs={"examples": made, "rejected_rows": aside})
+        builder.node("ExampleGen", outputs={"examples": examples_id, "rejected_rows": aside})
         for split, text in splits.items():
             proto = text_format.Parse(text, statistics_pb2.DatasetFeatureStatisticsList())
             _bytes(files / "statistics" / f"Split-{split}" / "FeatureStats.pb", proto.SerializeToString())
-        found = builder.artifact("ExampleStatistics", files / "statistics", split_names=names)
-        builder.node("StatisticsGen", outputs={"statistics": found})
+        statistics_id = builder.artifact("ExampleStatistics", files / "statistics", split_names=names)
+        builder.node("StatisticsGen", outputs={"statistics": statistics_id})
         _text(files / "schema" / "schema.pbtxt", SCHEMA)
         builder.node("SchemaGen", outputs={"schema": builder.artifact("Schema", files / "schema")})
         if anomalies is not None:
@@ -105,7 +105,7 @@ class DataRuns:
         if verdict is not None:
             _text(files / "verdict" / "verdict.json", json.dumps(verdict))
             builder.node("DataGate", outputs={"verdict": builder.artifact("GateVerdict", files / "verdict")})
-        return made
+        return examples_id
 
     def source(self, store: Queries, run_id: str) -> Source:
         """A run as its page sees it."""

@@ -1,4 +1,4 @@
-"""Runs whose artifacts hold known values, and a report as its reader finds it."""
+"""Runs whose artifacts hold known values, and a report as its reader sees it."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Scene:
         """
         raw = Fingerprint(code={"gen.py": "aa"}, packages={"pyarrow": "10.0.1"}, files={"data/trips.csv": "cdaf0b59"})
         trained = Fingerprint({"label": "big", "trainer.rate": rate}, {"model.py": f"c{rate}"}, {"tf-keras": "2.16.0"})
-        made = {
+        ids = {
             "examples": self.artifact("Examples", "examples", run) if examples is None else examples,
             "graph": self.artifact("TransformGraph", "graph", run),
             "model_run": self.artifact("ModelRun", "model_run", run),
@@ -142,19 +142,19 @@ class Scene:
             "blessing": self.artifact("InfraBlessing", "blessing", run),
             "pushed": self.artifact("PushedModel", "pushed", run, **(pushed or _pushed(run))),
         }
-        one = {name: {name: made[name]} for name in made}
+        one = {name: {name: ids[name]} for name in ids}
         self.builder.run(run)
         state = "COMPLETE" if examples is None else "CACHED"
         self.builder.node("ExampleGen", state, raw, outputs=one["examples"])
-        self.builder.node("Transform", inputs=one["examples"], outputs={"transform_graph": made["graph"]})
+        self.builder.node("Transform", inputs=one["examples"], outputs={"transform_graph": ids["graph"]})
         self.builder.node(
             "Trainer", "COMPLETE", trained, one["examples"] | one["graph"], one["model_run"] | one["model"]
         )
         self.builder.node("BaselineModel")
         self.builder.node("Evaluator", inputs=one["model"], outputs=one["evaluation"])
         self.builder.node("InfraValidator", inputs=one["model"], outputs=one["blessing"])
-        self.builder.node("Pusher", inputs=one["model"], outputs={"pushed_model": made["pushed"]})
-        return made
+        self.builder.node("Pusher", inputs=one["model"], outputs={"pushed_model": ids["pushed"]})
+        return ids
 
 
 def _pushed(run: str) -> dict[str, str | int]:
@@ -170,29 +170,29 @@ class Page:
 
     def section(self, name: str) -> Tag:
         """A section by its id."""
-        found = self.soup.find("section", id=name)
-        assert isinstance(found, Tag), f"no section {name}"
-        return found
+        element = self.soup.find("section", id=name)
+        assert isinstance(element, Tag), f"no section {name}"
+        return element
 
     def text(self, name: str) -> str:
-        """What a section says outside its charts, blanks made one."""
+        """The text of a section outside its charts, with single spaces."""
         for script in self.section(name).find_all("script"):
             script.extract()
         return " ".join(self.section(name).get_text(" ").split())
 
     def charts(self, name: str) -> list[dict[str, Any]]:
         """The charts of a section."""
-        return [json.loads(found.get_text()) for found in self.section(name).find_all("script")]
+        return [json.loads(script.get_text()) for script in self.section(name).find_all("script")]
 
     def table(self, label: str) -> list[list[str]]:
         """The rows of a table, its head included."""
-        found = self.soup.find(attrs={"aria-label": label})
-        assert isinstance(found, Tag), f"no table {label}"
+        element = self.soup.find(attrs={"aria-label": label})
+        assert isinstance(element, Tag), f"no table {label}"
         return [
-            [" ".join(cell.get_text().split()) for cell in row.find_all(["th", "td"])] for row in found.find_all("tr")
+            [" ".join(cell.get_text().split()) for cell in row.find_all(["th", "td"])] for row in element.find_all("tr")
         ]
 
     @property
     def sections(self) -> list[str]:
         """The ids of all sections, in order."""
-        return [str(found["id"]) for found in self.soup.find_all("section")]
+        return [str(element["id"]) for element in self.soup.find_all("section")]

@@ -41,11 +41,11 @@ AFTER = {"train": statistics({"Cash": 3, "Card": 5, WORST: 2}, [9, 1]), "eval": 
 @pytest.fixture
 def runs(builder: StoreBuilder, tmp_path: Path) -> DataRuns:
     """Two runs: the data of the second have anomalies, which the gate let pass."""
-    made = DataRuns(tmp_path / "files", builder)
-    made.add("small-1", BEFORE)
+    data_runs = DataRuns(tmp_path / "files", builder)
+    data_runs.add("small-1", BEFORE)
     row = {"file": "a.csv", "line": 3, "column": "fare", "reason": f"found {WORST}", "raw": WORST}
-    made.add("small-2", AFTER, ANOMALIES, [SAID], [row])
-    return made
+    data_runs.add("small-2", AFTER, ANOMALIES, [SAID], [row])
+    return data_runs
 
 
 @pytest.fixture
@@ -80,12 +80,12 @@ class Words(HTMLParser):
         self.tags.add(tag if not self._in_json else "json")
         self.attributes |= {name for name, _ in attrs}
 
-    def handle_data(self, found: str) -> None:
+    def handle_data(self, data: str) -> None:
         if self._in_json:
-            self.charts.append(json.loads(found))
+            self.charts.append(json.loads(data))
             self._in_json = False
-        elif found.strip():
-            self.text.append(" ".join(found.split()))
+        elif data.strip():
+            self.text.append(" ".join(data.split()))
 
     @property
     def whole(self) -> str:
@@ -209,14 +209,14 @@ def test_drift_is_measured_against_the_run_before(runs: DataRuns, store: Queries
 def test_the_very_same_examples_cannot_have_drifted(
     builder: StoreBuilder, tmp_path: Path, places: Any, same: bool
 ) -> None:
-    made = DataRuns(tmp_path / "files", builder)
-    examples = made.add("small-1", BEFORE)
-    made.add("small-2", BEFORE, examples=examples if same else None)
+    data_runs = DataRuns(tmp_path / "files", builder)
+    examples = data_runs.add("small-1", BEFORE)
+    data_runs.add("small-2", BEFORE, examples=examples if same else None)
     store = Queries.open_sqlite(places.metadata_path)
     assert store is not None
-    against = drift.comparisons(made.source(store, "small-2"))[0]
-    told = "Run small-1 before this one took the very same examples: nothing can have drifted."
-    assert against.why_not == (told if same else "")
+    against = drift.comparisons(data_runs.source(store, "small-2"))[0]
+    sentence = "Run small-1 before this one took the very same examples: nothing can have drifted."
+    assert against.why_not == (sentence if same else "")
     assert [row.value for row in against.rows] == ([] if same else [0.0, 0.0])
 
 

@@ -30,15 +30,15 @@ def drawn(scene: Scene, tmp_path: Path) -> Path:
 
 
 def test_images_are_shown_by_name_and_within_the_page(drawn: Path, report: Report) -> None:
-    found = report("small-1")
-    assert found.sections[found.sections.index("plots") + 1] == "training"
-    png, svg = found.soup.select("#plots img")
+    page = report("small-1")
+    assert page.sections[page.sections.index("plots") + 1] == "training"
+    png, svg = page.soup.select("#plots img")
     assert (png["alt"], svg["alt"]) == ("a<b> (FarePlot)", "fares by hour (FarePlot)")
     kind, _, content = svg["src"].partition(";base64,")
     # A browser runs no script of an image.
     assert (kind, base64.b64decode(content).decode()) == ("data:image/svg+xml", SVG)
     assert png["src"].startswith("data:image/png;base64,")
-    assert "alert" not in found.text("plots")
+    assert "alert" not in page.text("plots")
 
 
 def test_a_run_without_any_has_no_such_section(scene: Scene, report: Report) -> None:
@@ -48,9 +48,9 @@ def test_a_run_without_any_has_no_such_section(scene: Scene, report: Report) -> 
 
 def test_a_large_file_is_named_and_not_shown(drawn: Path, report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plots, "MOST_BYTES", 10)
-    found = report("small-1")
-    assert len(found.soup.select("#plots img")) == 1
-    assert f"{drawn}/fares_by_hour.svg has {len(SVG)} bytes, more than the 10 that a page shows." in found.text("plots")
+    page = report("small-1")
+    assert len(page.soup.select("#plots img")) == 1
+    assert f"{drawn}/fares_by_hour.svg has {len(SVG)} bytes, more than the 10 that a page shows." in page.text("plots")
 
 
 def test_what_is_gone_is_named(drawn: Path, report: Report) -> None:

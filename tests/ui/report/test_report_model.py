@@ -1,4 +1,4 @@
-"""What a run's page tells of the model: training, evaluation, slices, worst examples, card."""
+"""What a run's page shows about the model: training, evaluation, slices, worst examples, card."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def changed(value: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def test_the_training_is_reported_by_what_stopped_it(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    found = report("small-1")
-    loss, auc, rate = found.charts("training")
+    page = report("small-1")
+    loss, auc, rate = page.charts("training")
     assert loss["series"] == [
         {"name": "training", "points": [[1, 0.9], [2, 0.5], [3, 0.3]], "dashed": False, "group": None},
         {"name": "validation", "points": [[1, 0.8], [2, 0.4], [3, None]], "dashed": True, "group": None},
@@ -34,8 +34,8 @@ def test_the_training_is_reported_by_what_stopped_it(scene: Scene, report: Repor
     assert (
         "3 epochs of 9: it ended early, for val_auc no longer improved; val_auc was best in epoch 2. "
         "The exported model is that of the best epoch."
-    ) in found.text("training")
-    assert found.table("Metrics of the training")[1:] == [
+    ) in page.text("training")
+    assert page.table("Metrics of the training")[1:] == [
         ["loss", "0.3000", "-", "0.5000", "0.4000"],
         ["auc", "0.8000", "0.6000", "0.7000", "0.6500"],
     ]
@@ -53,13 +53,13 @@ def test_the_best_epoch_is_that_of_the_watched_metric(
     scene: Scene, report: Report, callbacks: dict[str, Any], best: str, exported: str
 ) -> None:
     card = scene.files["model"]["Format-Serving/assets.extra/card.json"]
-    told = {"settings": {"callbacks": callbacks}, "epochs": 3}
-    scene.files["model"]["Format-Serving/assets.extra/card.json"] = changed(card, training=told)
+    recorded = {"settings": {"callbacks": callbacks}, "epochs": 3}
+    scene.files["model"]["Format-Serving/assets.extra/card.json"] = changed(card, training=recorded)
     scene.run("small-1")
-    said = report("small-1").text("training")
-    assert best in said
-    assert exported in said
-    assert "ended early" not in said
+    text = report("small-1").text("training")
+    assert best in text
+    assert exported in text
+    assert "ended early" not in text
 
 
 def model_run(folder: Path) -> ArtifactRecord:
@@ -82,8 +82,8 @@ def test_a_training_without_an_epoch_has_no_best_one(tmp_path: Path) -> None:
 
 def test_metrics_stand_against_their_bars_with_intervals_and_baseline(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    found = report("small-1")
-    assert found.table("Metrics against their bars") == [
+    page = report("small-1")
+    assert page.table("Metrics against their bars") == [
         ["Metric", "Value", "Interval", "Bar", "Baseline", "Difference", "Verdict"],
         [
             "AUC",
@@ -95,10 +95,10 @@ def test_metrics_stand_against_their_bars_with_intervals_and_baseline(scene: Sce
             "passed",
         ],
     ]
-    said = found.text("evaluation")
-    assert "Intervals are at 95.0% confidence: AUC by bootstrap." in said
-    assert "4,000 rows of the 4,966" in said
-    assert "over the bins of the calibration: 0.0312" in said
+    text = page.text("evaluation")
+    assert "Intervals are at 95.0% confidence: AUC by bootstrap." in text
+    assert "4,000 rows of the 4,966" in text
+    assert "over the bins of the calibration: 0.0312" in text
 
 
 def test_where_there_is_no_interval_the_reason_stands(scene: Scene, report: Report) -> None:
@@ -110,9 +110,9 @@ def test_where_there_is_no_interval_the_reason_stands(scene: Scene, report: Repo
     summary["metrics"][0] |= unsure
     summary["slices"] = [{**summary["slices"][1], "no_intervals": {"AUC": reason}}]
     path.write_text(json.dumps(summary))
-    found = report("small-1")
-    assert found.table("Metrics against their bars")[1][2] == reason
-    assert found.table("Slices")[1][3] == reason
+    page = report("small-1")
+    assert page.table("Metrics against their bars")[1][2] == reason
+    assert page.table("Slices")[1][3] == reason
 
 
 def test_calibration_scores_and_curves_are_drawn(scene: Scene, report: Report) -> None:
@@ -128,15 +128,15 @@ def test_calibration_scores_and_curves_are_drawn(scene: Scene, report: Report) -
 
 def test_the_confusion_matrix_has_truth_in_rows_and_shades_of_shares(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    found = report("small-1")
-    assert found.table("Confusion") == [
+    page = report("small-1")
+    assert page.table("Confusion") == [
         ["", "0", "1", "Rows"],
         ["0", "2,900", "100", "3,000"],
         ["1", "250", "750", "1,000"],
     ]
-    heat = [float(cell["data-heat"]) for cell in found.section("evaluation").select("td[data-heat]")]
+    heat = [float(cell["data-heat"]) for cell in page.section("evaluation").select("td[data-heat]")]
     assert heat == [0.967, 0.033, 0.25, 0.75]
-    assert "from a score of 0.5 on" in found.text("evaluation")
+    assert "from a score of 0.5 on" in page.text("evaluation")
 
 
 def test_an_evaluation_of_an_older_run_shows_what_it_has(scene: Scene, report: Report) -> None:
@@ -149,44 +149,44 @@ def test_an_evaluation_of_an_older_run_shows_what_it_has(scene: Scene, report: R
     old = {"blessed": False, "rows": 4966, "metrics": plain, "slices": slices}
     scene.files["evaluation"] = {"summary.json": old}
     scene.run("small-1", pushed={"pushed": 0, "not_pushed_reason": "the Evaluator did not bless the model"})
-    found = report("small-1")
-    assert found.table("Metrics against their bars") == [
+    page = report("small-1")
+    assert page.table("Metrics against their bars") == [
         ["Metric", "Value", "Bar", "Verdict"],
         ["AUC", "0.9500", "≥ 0.97", "missed"],
         ["Recall", "-", "", ""],
     ]
-    assert found.charts("evaluation") == []
-    assert found.table("Slices")[0] == ["Slice", "Rows", "AUC", "Recall"]
-    assert "worst-examples" not in found.sections
-    assert "The model was not pushed: AUC is 0.9500, expected ≥ 0.97." in found.text("summary")
+    assert page.charts("evaluation") == []
+    assert page.table("Slices")[0] == ["Slice", "Rows", "AUC", "Recall"]
+    assert "worst-examples" not in page.sections
+    assert "The model was not pushed: AUC is 0.9500, expected ≥ 0.97." in page.text("summary")
 
 
 def test_slices_are_a_sortable_table_and_a_plot_with_their_rows(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    found = report("small-1")
-    [chart] = found.charts("slices")
+    page = report("small-1")
+    [chart] = page.charts("slices")
     assert chart["rows"] == [
         {"label": "type=Cash", "rows": 3234, "value": 0.6387, "low": 0.5, "high": 0.75, "href": ""},
         {"label": "type=Card", "rows": 1701, "value": None, "low": None, "high": None, "href": ""},
     ]
     assert (chart["reference"], chart["reference_label"]) == (0.9464, "all 4,966 rows")
-    assert found.table("Slices")[1:] == [
+    assert page.table("Slices")[1:] == [
         ["type=Cash", "3,234", "0.6387", "0.5000 to 0.7500"],
         ["type=Card", "1,701", "-", ""],
     ]
-    table = found.section("slices").select_one("table")
+    table = page.section("slices").select_one("table")
     assert table["class"] == ["sortable"]
     assert [cell["data-value"] for cell in table.select("td[data-value]")] == ["3234", "0.6387", "1701", ""]
 
 
 def test_the_worst_examples_show_raw_features_and_images(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    found = report("small-1")
-    assert found.table("Worst examples") == [
+    page = report("small-1")
+    assert page.table("Worst examples") == [
         ["Loss", "Label", "Prediction", "Predicted", "fare", "company", "photo", "raw"],
         ["6.5000", "1", "0.0015", "0", "12.5", "Blue", "", "2,048 bytes"],
     ]
-    [image] = found.section("worst-examples").find_all("img")
+    [image] = page.section("worst-examples").find_all("img")
     assert (image["src"], bool(image["alt"])) == (PNG, True)
 
 
@@ -206,11 +206,11 @@ def test_long_features_are_cut(scene: Scene, report: Report) -> None:
 
 def test_the_card_names_signatures_classes_and_weights(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    found = report("small-1", recipe_text="# Tips\n<b>")
-    assert found.table("Signature predict")[1:] == [
+    page = report("small-1", recipe_text="# Tips\n<b>")
+    assert page.table("Signature predict")[1:] == [
         ["input", "fare", "float32", "[?]", "fare", '"NaN"'],
         ["output", "probability", "float32", "[?, 1]", "", ""],
     ]
-    said = found.text("model-card")
+    text = page.text("model-card")
     for part in ("Model wide", "Predicts big", "Weights 12,126", "Classes no, yes", "auc 0.6500", "# Tips <b>"):
-        assert part in said
+        assert part in text

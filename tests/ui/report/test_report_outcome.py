@@ -1,4 +1,4 @@
-"""What a run's page tells of the run: its verdict, its nodes, and how to go on from it."""
+"""What a run's page shows about the run: its verdict, its nodes, and how to go on from it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Report = Callable[..., Page]
 
 def test_a_pushed_model_is_the_verdict(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    said = report("small-1", served="It is served from serving/small/7.").text("summary")
-    assert "done The model was pushed as version 7. It is served from serving/small/7." in said
-    assert "6 ran, 0 from earlier runs" in said
+    text = report("small-1", served="It is served from serving/small/7.").text("summary")
+    assert "done The model was pushed as version 7. It is served from serving/small/7." in text
+    assert "6 ran, 0 from earlier runs" in text
 
 
 def test_a_failed_run_tells_what_went_wrong_and_what_waits(scene: Scene, report: Report, tmp_path: Path) -> None:
@@ -24,17 +24,17 @@ def test_a_failed_run_tells_what_went_wrong_and_what_waits(scene: Scene, report:
     scene.builder.run("small-1")
     scene.builder.node("ExampleGen")
     scene.builder.node("Transform", "FAILED")
-    found = report("small-1", log_folder=tmp_path)
-    said = found.text("summary")
-    assert "failed Transform failed." in said
-    assert "no <feature>. recipes/small/features.py:3 in f: x" in said
-    assert f"Log: {tmp_path}/Transform.log" in said
-    assert [row[:2] for row in found.table("Nodes")[1:4]] == [
+    page = report("small-1", log_folder=tmp_path)
+    text = page.text("summary")
+    assert "failed Transform failed." in text
+    assert "no <feature>. recipes/small/features.py:3 in f: x" in text
+    assert f"Log: {tmp_path}/Transform.log" in text
+    assert [row[:2] for row in page.table("Nodes")[1:4]] == [
         ["ExampleGen", "done"],
         ["Transform", "failed"],
         ["Trainer", "waiting"],
     ]
-    assert found.sections == ["summary", "graph"]
+    assert page.sections == ["summary", "graph"]
 
 
 def test_a_failure_that_left_no_message_is_one_too(scene: Scene, report: Report) -> None:
@@ -47,9 +47,9 @@ def test_a_broken_failure_file_is_named(scene: Scene, report: Report, tmp_path: 
     (tmp_path / "failure.json").write_text("{")
     scene.builder.run("small-1")
     scene.builder.node("Trainer", "FAILED")
-    found = report("small-1", log_folder=tmp_path)
-    assert "failure.json does not hold what it should" in found.text("summary")
-    assert found.table("Nodes")[3][:2] == ["Trainer", "failed"]
+    page = report("small-1", log_folder=tmp_path)
+    assert "failure.json does not hold what it should" in page.text("summary")
+    assert page.table("Nodes")[3][:2] == ["Trainer", "failed"]
 
 
 def test_a_stopped_run_and_one_that_goes_on(scene: Scene, report: Report) -> None:
@@ -71,9 +71,9 @@ def test_a_part_of_the_chain_ends_where_it_was_to_end(scene: Scene, report: Repo
 def test_a_model_that_the_server_does_not_serve(scene: Scene, report: Report) -> None:
     scene.files["blessing"]["report.json"] = {"blessed": False, "problems": ["row 0: <probability> differs"]}
     scene.run("small-1", pushed={"pushed": 0, "not_pushed_reason": "the InfraValidator did not bless the model"})
-    found = report("small-1")
-    assert "not pushed: the model server does not serve what was evaluated." in found.text("summary")
-    assert "row 0: <probability> differs" in found.text("serving")
+    page = report("small-1")
+    assert "not pushed: the model server does not serve what was evaluated." in page.text("summary")
+    assert "row 0: <probability> differs" in page.text("serving")
 
 
 def test_a_withdrawn_model_says_so(scene: Scene, report: Report) -> None:
@@ -92,30 +92,30 @@ def test_the_graph_leaves_quiet_nodes_out_and_keeps_what_they_lead_to(scene: Sce
 def test_a_cached_node_names_the_run_that_it_took_its_results_from(scene: Scene, report: Report) -> None:
     ids = scene.run("small-1")
     scene.run("small-2", examples=ids["examples"])
-    found = report("small-2")
-    node, state, _started, time, origin = found.table("Nodes")[1]
+    page = report("small-2")
+    node, state, _started, time, origin = page.table("Nodes")[1]
     assert (node, state, time, origin) == ("ExampleGen", "cached", "", "small-1")
-    assert "5 ran, 1 from earlier runs" in found.text("summary")
-    assert found.charts("graph")[0]["nodes"][0]["detail"] == "from small-1"
+    assert "5 ran, 1 from earlier runs" in page.text("summary")
+    assert page.charts("graph")[0]["nodes"][0]["detail"] == "from small-1"
 
 
 def test_nodes_that_the_pipeline_no_longer_has_come_last(scene: Scene, report: Report) -> None:
     scene.builder.run("small-1")
     scene.builder.node("TFLite")
     scene.builder.node("ExampleGen")
-    found = report("small-1", graph={"ExampleGen": ()})
-    assert [row[0] for row in found.table("Nodes")[1:]] == ["ExampleGen", "TFLite"]
-    assert found.charts("graph")[0]["edges"] == []
+    page = report("small-1", graph={"ExampleGen": ()})
+    assert [row[0] for row in page.table("Nodes")[1:]] == ["ExampleGen", "TFLite"]
+    assert page.charts("graph")[0]["edges"] == []
 
 
 def test_how_to_serve_it_and_how_the_server_took_it(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    found = report("small-1", commands=(("Serve it", "millrace serve small --env 'a b'"),), served="It is served.")
-    section = found.section("serving")
+    page = report("small-1", commands=(("Serve it", "millrace serve small --env 'a b'"),), served="It is served.")
+    section = page.section("serving")
     assert section.select_one("pre code").get_text() == "millrace serve small --env 'a b'"
-    said = found.text("serving")
-    assert said.startswith("Serve it, and go back It is served. Serve it millrace")
-    assert "passed It answers as it was evaluated: 20 rows, each over REST and gRPC, loaded and asked in 0.9 s." in said
+    text = page.text("serving")
+    assert text.startswith("Serve it, and go back It is served. Serve it millrace")
+    assert "passed It answers as it was evaluated: 20 rows, each over REST and gRPC, loaded and asked in 0.9 s." in text
 
 
 def test_the_tflite_model_is_judged(scene: Scene, report: Report) -> None:
@@ -135,11 +135,11 @@ def test_the_tflite_model_is_judged(scene: Scene, report: Report) -> None:
     }
     scene.run("small-1")
     scene.builder.node("TFLite", outputs={"tflite_model": scene.artifact("TFLiteModel", "lite", "small-1")})
-    said = report("small-1").text("serving")
-    assert "Not pushed: its accuracy, 0.5000, is too low." in said
-    assert "320,937 bytes; the SavedModel's variables are 1,193,640" in said
-    assert "0.5000 on 573 rows; the SavedModel's is 0.9965" in said
-    assert "probabilities differs by 0.0013 in the mean, 0.0400 at most" in said
+    text = report("small-1").text("serving")
+    assert "Not pushed: its accuracy, 0.5000, is too low." in text
+    assert "320,937 bytes; the SavedModel's variables are 1,193,640" in text
+    assert "0.5000 on 573 rows; the SavedModel's is 0.9965" in text
+    assert "probabilities differs by 0.0013 in the mean, 0.0400 at most" in text
     scene.files["lite"] = {"report.json": {"blessed": False, "refused": "the Evaluator did not bless the model"}}
     scene.run("small-2")
     scene.builder.node("TFLite", outputs={"tflite_model": scene.artifact("TFLiteModel", "lite", "small-2")})

@@ -1,4 +1,4 @@
-"""A run's page as a whole: which sections it has, and that nothing about one of them costs the others."""
+"""A run's page as a whole: which sections it has, and that a broken section leaves the others intact."""
 
 from __future__ import annotations
 
@@ -38,35 +38,35 @@ WHOLE = [
 
 def test_a_whole_run_has_all_sections_in_order_and_a_table_of_contents(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    found = report("small-1")
-    assert found.sections == WHOLE
-    assert [link["href"] for link in found.soup.select("nav a")] == [f"#{name}" for name in WHOLE]
-    assert found.soup.title.get_text() == "small-1"
+    page = report("small-1")
+    assert page.sections == WHOLE
+    assert [link["href"] for link in page.soup.select("nav a")] == [f"#{name}" for name in WHOLE]
+    assert page.soup.title.get_text() == "small-1"
 
 
 def test_a_screen_reader_can_tell_its_landmarks_apart(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    found = report("small-1").soup
-    labels = [region["aria-label"] for region in found.select("[role=region], nav")]
-    labels += [heading.get_text() for heading in found.select("section > h2")]
+    page = report("small-1").soup
+    labels = [region["aria-label"] for region in page.select("[role=region], nav")]
+    labels += [heading.get_text() for heading in page.select("section > h2")]
     assert len(labels) == len(set(labels))
 
 
 def test_it_stands_alone(scene: Scene, report: Report) -> None:
     scene.run("small-1")
-    found = report("small-1")
-    assert {link["href"].partition(":")[0] for link in found.soup.find_all("link")} == {"data"}
-    assert not [script for script in found.soup.find_all("script") if script.get("src")]
-    assert {image["src"].partition(":")[0] for image in found.soup.find_all("img")} == {"data"}
-    assert all(link["href"].startswith("#") for link in found.soup.find_all("a"))
+    page = report("small-1")
+    assert {link["href"].partition(":")[0] for link in page.soup.find_all("link")} == {"data"}
+    assert not [script for script in page.soup.find_all("script") if script.get("src")]
+    assert {image["src"].partition(":")[0] for image in page.soup.find_all("img")} == {"data"}
+    assert all(link["href"].startswith("#") for link in page.soup.find_all("a"))
 
 
 def test_a_run_that_came_nowhere_has_what_there_is(scene: Scene, report: Report) -> None:
     scene.builder.run("small-1")
-    found = report("small-1")
-    assert found.sections == ["summary", "graph"]
-    assert "It begins." in found.text("summary")
-    assert {row[1] for row in found.table("Nodes")[1:]} == {"waiting"}
+    page = report("small-1")
+    assert page.sections == ["summary", "graph"]
+    assert "It begins." in page.text("summary")
+    assert {row[1] for row in page.table("Nodes")[1:]} == {"waiting"}
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_a_missing_or_broken_file_costs_its_own_sections_alone(
 ) -> None:
     scene.files[artifact][file] = content
     scene.run("small-1")
-    found = report("small-1")
-    assert found.sections == WHOLE
-    faults = {section["id"]: section.select_one(".error") for section in found.soup.find_all("section")}
+    page = report("small-1")
+    assert page.sections == WHOLE
+    faults = {section["id"]: section.select_one(".error") for section in page.soup.find_all("section")}
     assert [name for name, fault in faults.items() if fault] == broken
     for name in broken:
         assert says in faults[name].get_text()
@@ -118,14 +118,14 @@ def test_names_and_values_are_text_and_never_html(scene: Scene, report: Report, 
     logs = tmp_path / "logs"
     logs.mkdir()
     (logs / "failure.json").write_text(json.dumps({"node": "Trainer", "message": evil, "lines": [evil]}))
-    found = report(
+    page = report(
         "small-1", log_folder=logs, served=evil, commands=((evil, evil),), recipe_text=evil, graph={evil: (), **GRAPH}
     )
-    code = [script.get_text() for script in found.soup.select("script:not([type='application/json'])")]
+    code = [script.get_text() for script in page.soup.select("script:not([type='application/json'])")]
     assert code == [(rendering.STATIC / name).read_text() for name in ("theme.js", "pages.js")]
-    assert {image["src"][:5] for image in found.soup.find_all("img")} == {"data:"}
-    assert found.charts("slices")[0]["rows"][0]["label"] == evil
-    assert evil in found.section("serving").get_text()
+    assert {image["src"][:5] for image in page.soup.find_all("img")} == {"data:"}
+    assert page.charts("slices")[0]["rows"][0]["label"] == evil
+    assert evil in page.section("serving").get_text()
 
 
 def test_what_is_no_image_never_becomes_an_address(scene: Scene, report: Report) -> None:
@@ -155,7 +155,9 @@ def test_a_report_is_written_whole_or_not_at_all(
         patch.setattr(atomic.os, "replace", full)
         with pytest.raises(OSError, match="No space left"):
             page.write(store, run, Surroundings(GRAPH), path)
-    assert [(found.name, found.read_text()) for found in folder.iterdir()] == [("report.html", "the one before")]
+    assert [(page_shown.name, page_shown.read_text()) for page_shown in folder.iterdir()] == [
+        ("report.html", "the one before")
+    ]
     page.write(store, run, Surroundings(GRAPH), path)
     assert path.read_text().startswith("<!doctype html>")
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "metadata.sqlite").stat().st_mode)
@@ -196,6 +198,6 @@ def test_a_section_of_ones_own_is_one_entry(scene: Scene, report: Report, monkey
 
     monkeypatch.setattr(page, "SECTIONS", (*page.SECTIONS, ("plot", "Plot", plot)))
     scene.run("small-1")
-    found = report("small-1")
-    assert found.sections == [*WHOLE, "plot"]
-    assert found.text("plot") == "Plot <small-1> Nodes 7"
+    page_shown = report("small-1")
+    assert page_shown.sections == [*WHOLE, "plot"]
+    assert page_shown.text("plot") == "Plot <small-1> Nodes 7"
