@@ -16,7 +16,10 @@ from components.evaluation.predictions import Array, PredictionsTable, ScoredRow
 from contracts.evaluation import Difference, Interval
 
 BINS = 10_000
-"""TFMA counts scores between so many thresholds, from 0 to 1, for the areas under curves."""
+"""TFMA counts scores in so many bins for the areas under curves."""
+
+THRESHOLD_EPSILON = 1e-7
+"""Its thresholds are this far above the ends of bins."""
 
 UNDEFINED_DRAWS = "too few rows to tell (some draws of the bootstrap leave it undefined)"
 
@@ -219,5 +222,8 @@ _CURVES = {
 
 
 def _binned(scores: Array) -> Array:
-    """Scores in TFMA's bins: its first threshold is below 0, the others end the bins, which they belong to."""
-    return np.asarray(np.maximum(np.ceil(scores * (BINS - 1)), 1))
+    """The bins that TFMA counts scores in: it first cuts [0, 1) in `BINS` equal ones, and then puts each of these where its
+    lower end falls between `BINS` thresholds that are a little further apart, so that the two lowest become one.
+    """
+    lower_ends = np.floor(scores.astype(np.float64) * BINS) / BINS
+    return np.searchsorted(np.arange(1, BINS - 1) / (BINS - 1) + THRESHOLD_EPSILON, lower_ends, side="right")

@@ -88,6 +88,20 @@ def test_a_regression(weights: Any) -> None:
     check(labels, predictions, measures.measure_names("regression"), weights)
 
 
+def test_the_exact_area_of_few_positives_among_crowded_scores_is_shown() -> None:
+    # As in a slice of the taxi rides: most scores in TFMA's lowest bins, few of them of positives.
+    scores = np.float32(np.random.default_rng(6).gamma(2.5, 1e-4, 3000))
+    labels = np.zeros(3000, np.int64)
+    labels[[5, 50, 500]] = 1
+    scores[[5, 50, 500]] = 7.6e-5, 3.1e-4, 5.6e-4
+    theirs = by_tfma(labels, scores, ["AUC"])
+    [ours] = confidence.measure_confidence(kept_of(labels, scores), ["AUC"], [()])
+    above = scores[labels == 1][:, None] - scores[labels == 0]
+    exact = ((above > 0) + (above == 0) / 2).mean()
+    assert abs(theirs["AUC"] - exact) > 0.02
+    assert ours.value("AUC", theirs["AUC"]) == pytest.approx(exact, abs=1e-12)
+
+
 def test_where_scores_crowd_together_the_exact_area_is_shown() -> None:
     generator = np.random.default_rng(4)
     labels = np.concatenate([np.ones(60), np.zeros(1200)]).astype(np.int64)
