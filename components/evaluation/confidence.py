@@ -222,8 +222,11 @@ _CURVES = {
 
 
 def _binned(scores: Array) -> Array:
-    """The bins that TFMA counts scores in: it first cuts [0, 1) in `BINS` equal ones, and then puts each of these where its
-    lower end falls between `BINS` thresholds that are a little further apart, so that the two lowest become one.
+    """The bins that TFMA counts scores in.
+
+    It first cuts [0, 1) into `BINS` equal ones, and then puts each of these where its lower end falls between `BINS`
+    thresholds that are a little further apart, so that the two lowest become one.
     """
     lower_ends = np.floor(scores.astype(np.float64) * BINS) / BINS
-    return np.searchsorted(np.arange(1, BINS - 1) / (BINS - 1) + THRESHOLD_EPSILON, lower_ends, side="right")
+    thresholds = np.arange(1, BINS - 1) / (BINS - 1) + THRESHOLD_EPSILON
+    return np.asarray(np.searchsorted(thresholds, lower_ends, side="right"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,8 +89,12 @@ class RunFolder:
         atomic.write_text(self.request_path, request.model_dump_json(indent=2))
 
     def write_failure(self, failure: Failure) -> None:
-        """Writes why the run failed."""
-        atomic.write_text(self.failure_path, failure.model_dump_json(exclude_none=True))
+        """Writes why the run failed; among the temporary files where there is no space left here."""
+        text = failure.model_dump_json(exclude_none=True)
+        try:
+            atomic.write_text(self.failure_path, text)
+        except OSError:
+            atomic.write_text(Path(tempfile.gettempdir(), FAILURE_FILE), text)
 
 
 def last_line(path: Path) -> str:

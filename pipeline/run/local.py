@@ -142,6 +142,9 @@ def _start_and_watch(context: RunContext, view: progress.View) -> Run:
                 process.wait()
             if process.returncode < 0:
                 context.sweep_leftovers()
+        failure = read_failure(folder.path) or read_failure(Path(temporary))
+    if failure is not None:
+        raise node_error(failure, folder.log_path(failure.node))
     _raise_failure(records, folder, process.returncode)
     return Run(context.run_id, records, new=True)
 
@@ -200,8 +203,6 @@ def _nodes(context: RunContext) -> dict[str, NodeRun]:
 
 
 def _raise_failure(records: Mapping[str, NodeRun], folder: RunFolder, exit_code: int) -> None:
-    if (failure := read_failure(folder.path)) is not None:
-        raise node_error(failure, folder.log_path(failure.node))
     failed = [record.node for record in records.values() if not record.succeeded]
     if exit_code < 0:
         raise NodeError(

@@ -16,10 +16,12 @@ from ml_metadata.proto.metadata_store_pb2 import Execution
 from store_builder import StoreBuilder
 
 from contracts.errors import MillraceError, NodeError, StoreError
+from contracts.failure import Failure, read_failure
 from metadata.store import NodeRun
 from pipeline.plan.environment import Environment
 from pipeline.run import context, local, progress
 from pipeline.run.context import RunContext
+from pipeline.run.folder import RunFolder
 
 RunSmall = Callable[..., local.Run]
 
@@ -157,6 +159,16 @@ def test_a_node_that_failed_without_a_word(
     fake_worker("(folder / 'Trainer.log').write_text('begin\\nout of memory\\n')\nsys.exit(1)\n")
     log = places.log_root / "small-1" / "Trainer.log"
     assert failed_run(run_small) == f"Trainer failed.\nout of memory\n\nLog: {log}"
+
+
+def test_a_failure_is_told_where_the_disk_of_the_logs_was_full(
+    places: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    failure = Failure(node="Trainer", message="OSError: [Errno 28] No space left on device")
+    # No folder of logs: it cannot be written there either.
+    RunFolder(places.log_root / "one").write_failure(failure)
+    assert read_failure(tmp_path) == failure
 
 
 def test_a_full_disk_is_named_where_nothing_could_be_written_down(
