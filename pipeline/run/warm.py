@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import traceback
@@ -91,6 +92,9 @@ def _is_ours(program: str) -> bool:
 
 def _work(arguments: list[str], environ: dict[str, str], log: Path | None) -> None:
     """Runs the command in the forked process, and exits as the worker does, without Python's cleanup."""
+    # Not the handlers of the process that forked this one.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     global _method
     _method = "fork"
     os.environ.clear()

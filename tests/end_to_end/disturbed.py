@@ -38,8 +38,10 @@ COMPARED = {
 DIFFERENT = re.compile(r"saved_model\.pb|keras_metadata\.pb|fingerprint\.pb|card\.json|manifest\.json")
 """Files that no two runs write alike: they number the nodes of graphs, or know the time."""
 
-APART = {"metadata.sqlite", "failure.json", "report.log"}
-"""Files that are elsewhere where the store is a server, and what a failed run leaves to say why."""
+APART = {"metadata.sqlite", "failure.json", "report.log", "tensorboard"}
+"""What is elsewhere where the store is a server; what a failed run leaves to say why; and TensorBoard's curves, which an
+interrupted training begins anew.
+"""
 
 METRICS_TOLERANCE = 1e-6
 """Relative; an evaluation's batches are as large as there is time, and float32 rounds differently in each."""
@@ -156,10 +158,9 @@ class Disturbed:
 
     def names(self) -> frozenset[str]:
         """The files and folders among artifacts and temporary files, without numbers."""
-        paths = [
-            path.relative_to(self.folder) for root in (self.artifacts, self._temporary) for path in root.rglob("*")
-        ]
-        return frozenset(re.sub(r"\d+", "N", re.sub(r"[0-9a-f]{16,}", "X", str(path))) for path in paths)
+        paths = [*self.artifacts.rglob("*"), *self._temporary.rglob("*")]
+        compared = [str(path.relative_to(self.folder)) for path in paths if APART.isdisjoint(path.parts)]
+        return frozenset(re.sub(r"\d+", "N", re.sub(r"[0-9a-f]{16,}", "X", name)) for name in compared)
 
     def wrong(self, quiet: Quiet, complete_before: Mapping[str, list[int]]) -> Iterator[str]:
         """What is not as a quiet run leaves it.

@@ -228,14 +228,21 @@ def run_task(executor_input: str, command: Sequence[str]) -> int:
 
 def _call(words: Sequence[str]) -> int:
     """Runs a command to its end, forwarding signals to it."""
-    process = warm.start(words, os.environ)
+    process: warm.Command | None = None
+    early: list[int] = []
 
     def hand_on(number: int, _frame: FrameType | None) -> None:
         # A terminal sends Ctrl-C to both.
-        if number != signal.SIGINT:
+        if number != signal.SIGINT and process is None:
+            early.append(number)
+        elif number != signal.SIGINT and process is not None:
             process.send_signal(number)
 
+    # Before the command starts, or a signal that comes right after would end this process alone.
     before = {number: signal.signal(number, hand_on) for number in (signal.SIGTERM, signal.SIGINT)}
+    process = warm.start(words, os.environ)
+    for number in early:
+        process.send_signal(number)
     try:
         code = process.wait()
         # As a shell reports the signal that ended a command.
