@@ -39,8 +39,8 @@ DIFFERENT = re.compile(r"saved_model\.pb|keras_metadata\.pb|fingerprint\.pb|card
 """Files that no two runs write alike: they number the nodes of graphs, or know the time."""
 
 APART = {"metadata.sqlite", "failure.json", "report.log", "tensorboard"}
-"""What is elsewhere where the store is a server; what a failed run leaves to say why; and TensorBoard's curves, which an
-interrupted training begins anew.
+"""What is elsewhere where the store is a server; what a failed run leaves to say why; TensorBoard's curves, which begin
+anew when a training was interrupted.
 """
 
 METRICS_TOLERANCE = 1e-6
