@@ -26,50 +26,60 @@ class Tolerance:
     absolute: float
 
 
-@dataclass(frozen=True)
-class AnswerDifference:
-    """A response that differs from the expected one.
+class PathDifference(Record):
+    """How far the answers of one way to ask the model are from what was evaluated, at their worst.
 
     Attributes:
-        row: The position of the row in the sample.
-        api: `REST` or `gRPC`.
-        output: The output's name; empty for the whole response.
-        got: What the server returned.
-        expected: What the Evaluator saw.
+        path: The way, such as `REST predict by rows`.
+        rows: How many rows were asked.
+        differing: How many of them are off by more than `tolerance`.
+        difference: The largest absolute difference; None if what differs is not a finite float.
+        tolerance: What is allowed.
+        output: The output that differs most; where features are compared, the transformed feature.
+        row: The row in which it does, counted from 0 over the split `eval`; None if nothing differs.
+        got: The answer to that row.
+        expected: What it is compared with: the evaluation's prediction, or the feature that Transform wrote.
+        feature: The feature that causes the difference; None if all features agree.
     """
 
-    row: int
-    api: str
+    path: str
+    rows: int
+    differing: int
+    difference: float | None
+    tolerance: Tolerance
     output: str
-    got: str
-    expected: str
+    row: int | None = None
+    got: str = ""
+    expected: str = ""
+    feature: str | None = None
 
     def __str__(self) -> str:
-        subject = f"output {self.output}" if self.output else "the answer"
-        return f"row {self.row} over {self.api}: {subject} is {self.got}, expected {self.expected}"
+        cause = f"; the feature {self.feature} causes it" if self.feature else ""
+        return (
+            f"{self.path}: {self.output} is {self.got} in row {self.row} of the split eval, expected {self.expected} "
+            f"({self.differing} of {self.rows} rows differ){cause}"
+        )
 
 
 class InfraReport(Record):
     """How the model server served the model.
 
     Attributes:
-        blessed: Whether the server's responses match what the Evaluator saw.
+        blessed: Whether the server's responses match what was evaluated and trained on.
         skipped: Why it was not tried, or None.
         problems: What is wrong, a sentence each.
-        differences: The responses that differ.
-        requests: How many rows were sent.
+        paths: The largest difference of each way to ask the model, and each further output that differs too much.
+        rows: How many rows were compared.
         precision: The model's precision.
-        tolerance: What that precision allows.
         seconds: How long loading the model and querying it took.
     """
 
     blessed: bool
     skipped: str | None = None
     problems: list[str] = Field(default_factory=list)
-    differences: list[AnswerDifference] = Field(default_factory=list)
-    requests: int | None = None
+    paths: list[PathDifference] = Field(default_factory=list)
+    rows: int | None = None
     precision: str | None = None
-    tolerance: Tolerance | None = None
     seconds: float | None = None
 
 

@@ -6,6 +6,7 @@ table: a random choice that depends neither on order nor on batches. NumPy alone
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import io
 import json
@@ -97,6 +98,11 @@ class PredictionsTable:
             slices=self.slices[which],
             weights=None if self.weights is None else self.weights[which],
         )
+
+
+def row_digest(serialized: bytes) -> int:
+    """What `PredictionsTable.digests` has of a row."""
+    return int.from_bytes(hashlib.sha256(serialized).digest()[:8], "big")
 
 
 def text_of(value: Any) -> str:

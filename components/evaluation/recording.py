@@ -1,7 +1,7 @@
 """What an evaluation records of its rows, as TFMA's extractors hand them through: the predictions table and a sample.
 
 The sample of the candidate's predictions says what serving must answer to those rows. It is a TFRecord of TensorFlow
-Serving's PredictionLogs, one row each: the request and its answer.
+Serving's PredictionLogs: requests and their answers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, groupby
 from typing import Any
 
 import apache_beam as beam
@@ -32,6 +33,7 @@ from components.evaluation.predictions import (
     WorstRow,
     in_order,
     merge_tables,
+    row_digest,
     table_from_bytes,
     table_to_bytes,
     text_of,
@@ -168,7 +170,7 @@ def read_batch(batch: Mapping[str, Any], source: Source) -> PredictionsTable:
     labels, predictions = judged
     compared = _labels_and_predictions(batch, source.baseline, source.prediction_key) if source.baseline else None
     baseline = compared[1] if compared and compared[1].shape == predictions.shape else None
-    digests = np.array([int.from_bytes(hashlib.sha256(row).digest()[:8], "big") for row in serialized], np.uint64)
+    digests = np.array([row_digest(row) for row in serialized], np.uint64)
     slices = [_values(_feature(batch, source.candidate, name), len(serialized)) for name in source.features]
     return PredictionsTable(
         rows=len(serialized),
@@ -277,6 +279,10 @@ def read_table(path: str) -> PredictionsTable:
 INPUT = "examples"
 SIGNATURE = "serving_default"
 
+LOG_ROWS = 512
+MAX_BYTES = 64 * 2**20
+"""How many rows a log holds, and how many bytes all rows together: images are fewer rows than asked for."""
+
 # The digest by which it is chosen, the row, its answer.
 Choice = tuple[bytes, bytes, dict[str, Any]]
 
@@ -289,7 +295,7 @@ def sample_recorder(path: str, rows: int, model: str | None) -> Recorder:
         rows: How many rows it gets at most.
         model: Whose predictions are recorded, where there are those of several; see `sample_rows`.
     """
-    merge = beam.CombineFn.from_callable(partial(_smallest, rows=rows))
+    merge = beam.CombineFn.from_callable(partial(smallest, rows=rows))
     return Recorder(partial(sample_rows, model=model, rows=rows), merge, partial(_write_sample, path=path))
 
 
@@ -305,30 +311,41 @@ def sample_rows(batch: Mapping[str, Any], model: str | None, rows: int) -> list[
     serialized = np.asarray(batch[tfma.INPUT_KEY]).ravel()
     predictions = batch[tfma.PREDICTIONS_KEY] if model is None else batch[tfma.PREDICTIONS_KEY][model]
     outputs = predictions if isinstance(predictions, Mapping) else {"": predictions}
+    arrays = {name: np.asarray(values) for name, values in outputs.items()}
     digests = ((hashlib.sha256(row).digest(), position) for position, row in enumerate(serialized))
     return [
-        (digest, serialized[position], {name: np.asarray(values)[position] for name, values in outputs.items()})
+        (digest, serialized[position], {name: values[position] for name, values in arrays.items()})
         for digest, position in heapq.nsmallest(rows, digests)
     ]
 
 
-def _smallest(chosen_of_batches: Iterable[list[Choice]], rows: int) -> list[Choice]:
+def smallest(chosen_of_batches: Iterable[list[Choice]], rows: int, max_bytes: int = MAX_BYTES) -> list[Choice]:
+    """Of all choices those with the smallest digests, at most `rows`, and of at most `max_bytes`."""
     every = (choice for choices in chosen_of_batches for choice in choices)
-    return heapq.nsmallest(rows, every, key=lambda choice: choice[:2])
+    chosen = heapq.nsmallest(rows, every, key=lambda choice: choice[:2])
+    sizes = accumulate(len(row) for _, row, _ in chosen)
+    return [choice for choice, size in zip(chosen, sizes, strict=True) if size <= max_bytes]
 
 
 def _write_sample(sample: list[Choice], path: str) -> None:
+    """Writes rows in the order of their digests, as logs of several rows whose answers have the same shapes."""
     with tf.io.TFRecordWriter(path) as writer:
-        for _, row, outputs in sample:
-            writer.write(_prediction_log(row, outputs).SerializeToString(deterministic=True))
+        for _, alike in groupby(
+            sample, key=lambda choice: {name: np.shape(value) for name, value in choice[2].items()}
+        ):
+            rows = list(alike)
+            for start in range(0, len(rows), LOG_ROWS):
+                log = _prediction_log(rows[start : start + LOG_ROWS])
+                writer.write(log.SerializeToString(deterministic=True))
 
 
-def _prediction_log(row: bytes, outputs: Mapping[str, Any]) -> PredictionLog:
-    """One row as a request and its answer; an output without a name is the model's only one."""
+def _prediction_log(chosen: Sequence[Choice]) -> PredictionLog:
+    """Rows as a request and its answer; an output without a name is the model's only one."""
     log = PredictionLog()
     request, response = log.predict_log.request, log.predict_log.response
     request.model_spec.signature_name = SIGNATURE
-    request.inputs[INPUT].CopyFrom(tf.make_tensor_proto([row]))
-    for name, value in outputs.items():
-        response.outputs[name].CopyFrom(tf.make_tensor_proto(np.asarray(value)[np.newaxis]))
+    request.inputs[INPUT].CopyFrom(tf.make_tensor_proto([row for _, row, _ in chosen]))
+    for name in chosen[0][2]:
+        values = np.stack([np.asarray(outputs[name]) for _, _, outputs in chosen])
+        response.outputs[name].CopyFrom(tf.make_tensor_proto(values))
     return log

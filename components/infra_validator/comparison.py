@@ -1,110 +1,125 @@
-"""Whether the answers of a server, over gRPC and as JSON over REST, are those that the Evaluator saw."""
+"""How far answers are from what was seen, where most, and which feature makes it so."""
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-from contracts.model_reports import AnswerDifference, Tolerance
+from components.infra_validator.sample import Array, Arrays
+from components.infra_validator.settings import InfraValidatorSettings
+from contracts.model_reports import Tolerance
 
-Array = np.ndarray[Any, Any]
-Outputs = Mapping[str, Array]
 MOST_SHOWN = 6
 
-
 TOLERANCES = {
-    # Units in the last place of float32 are 6e-8; some hundred of them are lost in long sums of mixed signs.
-    "float32": Tolerance(1e-4, 1e-5),
+    "float32": Tolerance(0.0, 0.0),
     # A sum on the other side of a rounding border changes by 2^-10 or 2^-7 of its value, in each layer.
     "mixed_float16": Tolerance(1e-2, 2e-3),
     "mixed_bfloat16": Tolerance(5e-2, 1e-2),
 }
-"""By Keras's dtype policy.
+"""What a model's predictions may be off by at least, by Keras's dtype policy.
 
-The same kernels compute both answers, but one row at a time instead of thousands, in a graph that was optimized as a
-whole: sums are added up in another order. Anything else that differs is a fault.
+The same kernels compute all answers, but in batches of other sizes and in graphs that were optimized for themselves:
+sums are added up in another order.
 """
 
 
-def differences(
-    row: int, api: str, got: Outputs, expected: Outputs, tolerance: Tolerance
-) -> Iterator[AnswerDifference]:
-    """What differs between two answers to one row, an entry an output.
+@dataclass(frozen=True)
+class Allowed:
+    """What may be off by how much.
+
+    Attributes:
+        features: Transformed features; the transform computes in float32 whatever the model does.
+        predictions: The server's.
+        tflite: The TF Lite model's.
+    """
+
+    features: Tolerance
+    predictions: Tolerance
+    tflite: Tolerance
+
+    @classmethod
+    def by(cls, settings: InfraValidatorSettings, precision: str) -> Allowed:
+        """What the settings and the model's precision say."""
+        features, tflite = settings.max_difference, settings.max_tflite_difference
+        least = TOLERANCES[precision]
+        predictions = Tolerance(max(least.relative, features), max(least.absolute, features))
+        return cls(Tolerance(features, features), predictions, Tolerance(tflite, tflite))
+
+
+def excesses(got: Arrays, wanted: Arrays, tolerance: Tolerance) -> dict[str, Array]:
+    """By output, how many times of what is allowed each row is off, float64 [rows]: above 1 is too far.
+
+    What is no float has to be equal: else it is off by infinity. Beside floats it may be another in rows in which these
+    are others, too, within what is allowed: the class with the highest of two scores that are nearly the same.
 
     Args:
-        row: The position of the row in the sample.
-        api: `REST` or `gRPC`.
-        got: The served outputs by name.
-        expected: The Evaluator's outputs by name; an empty name stands for the only output.
-        tolerance: For floats; all else must be equal.
+        got: The answers, [rows, ...] by name.
+        wanted: What they are held to; of the same names.
+        tolerance: For floats.
     """
-    named = {next(iter(got)): expected[""]} if set(expected) == {""} and len(got) == 1 else expected
-    if set(got) != set(named):
-        yield AnswerDifference(row, api, "", f"outputs {', '.join(sorted(got))}", f"outputs {', '.join(sorted(named))}")
-        return
-    for name, wanted in named.items():
-        given = got[name]
-        if given.shape != wanted.shape:
-            yield AnswerDifference(row, api, name, f"of shape {given.shape}", f"shape {wanted.shape}")
-        elif not _equal(given, wanted, tolerance):
-            yield AnswerDifference(row, api, name, _shown(given), _shown(wanted))
+    found = {name: _excess(got[name], values, tolerance) for name, values in wanted.items()}
+    floats = [name for name, values in wanted.items() if values.dtype.kind == "f"]
+    if floats:
+        moved = np.max([found[name] for name in floats], axis=0)
+        excused = (moved > 0) & (moved <= 1)
+        for name in found.keys() - floats:
+            found[name] = np.where(excused, 0.0, found[name])
+    return found
 
 
-def _equal(given: Array, wanted: Array, tolerance: Tolerance) -> bool:
-    if not np.issubdtype(wanted.dtype, np.inexact):
-        return bool(np.array_equal(given, wanted))
-    return bool(
-        given.dtype.kind in "iuf"
-        and np.allclose(given, wanted, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True)
-    )
+def _excess(got: Array, wanted: Array, tolerance: Tolerance) -> Array:
+    rows = len(wanted)
+    if got.shape != wanted.shape:
+        return np.full(rows, np.inf)
+    if wanted.dtype.kind != "f" or got.dtype.kind not in "iuf":
+        return np.where((got != wanted).reshape(rows, -1).any(axis=1), np.inf, 0.0)
+    off = distances(got, wanted)
+    allowed = tolerance.absolute + tolerance.relative * np.abs(wanted.astype(np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(off == 0, 0.0, off / allowed)
+    # An infinity that is expected allows for nothing.
+    ratios = np.where(np.isnan(ratios), np.inf, ratios)
+    return np.asarray(ratios.reshape(rows, -1).max(axis=1, initial=0.0))
 
 
-def _shown(values: Array) -> str:
+def distances(got: Array, wanted: Array) -> Array:
+    """The absolute differences of numbers; 0 between equal infinities and between NaNs, else infinity with these."""
+    one, other = got.astype(np.float64), wanted.astype(np.float64)
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    with np.errstate(invalid="ignore"):
+        off = np.where(same, 0.0, np.abs(one - other))
+    return np.asarray(np.where(np.isnan(off), np.inf, off))
+
+
+def shown(values: Array) -> str:
+    """The values of one row, as a sentence holds them."""
     flat = values.ravel().tolist()
     texts = [f"{value:.7g}" if isinstance(value, float) else str(value) for value in flat[:MOST_SHOWN]]
     more = f", … ({len(flat)} values)" if len(flat) > MOST_SHOWN else ""
     return f"[{', '.join(texts)}{more}]" if len(flat) != 1 else texts[0]
 
 
-def request_to_json(request: PredictRequest) -> bytes:
-    """The request by rows; all its inputs hold serialized tf.Examples or other bytes, one a row."""
-    columns = {name: tf.make_ndarray(tensor).tolist() for name, tensor in request.inputs.items()}
-    rows = [
-        {name: {"b64": base64.b64encode(value).decode()} for name, value in zip(columns, values, strict=True)}
-        for values in zip(*columns.values(), strict=True)
-    ]
-    return json.dumps({"signature_name": request.model_spec.signature_name, "instances": rows}).encode()
+Row = Mapping[str, Any]
 
 
-def answer_from_json(answer: bytes, expected: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs in an answer by rows; texts as bytes where those are expected.
+def culprit(bad: Row, good: Row, disagreement: Callable[[Sequence[Row]], Array]) -> str | None:
+    """The value that makes two answers to a row differ; None if exchanging no value for another brings them closer.
 
     Args:
-        answer: What the server sent.
-        expected: An array for each output; JSON has neither types nor, with a single output, its name.
+        bad: A row about which the answers differ, by feature.
+        good: One about which they agree.
+        disagreement: How far the answers to rows are apart, float64 [rows].
     """
-    rows = json.loads(answer)["predictions"]
-    named = bool(rows) and isinstance(rows[0], dict) and "b64" not in rows[0]
-    columns = {name: [row[name] for row in rows] for name in rows[0]} if named else {next(iter(expected)): rows}
-    return {name: _array(values, expected.get(name)) for name, values in columns.items()}
+    names = [name for name in {**bad, **good} if not np.array_equal(bad.get(name, ()), good.get(name, ()))]
+    apart = disagreement([bad, *(_exchanged(bad, good, name) for name in names)])
+    best = int(np.argmin(apart))
+    return names[best - 1] if best else None
 
 
-def _array(values: list[Any], expected: Array | None) -> Array:
-    if expected is not None and expected.dtype == object:
-        return _strings(values)
-    return np.array(values)
-
-
-def _strings(values: list[Any]) -> Array:
-    """Texts and base64 as bytes, with the shape of the nested lists."""
-    given = np.array(values, object)
-    decoded = [base64.b64decode(v["b64"]) if isinstance(v, dict) else str(v).encode() for v in given.ravel()]
-    strings = np.empty(len(decoded), object)
-    strings[:] = decoded
-    return strings.reshape(given.shape)
+def _exchanged(bad: Row, good: Row, name: str) -> Row:
+    others = {key: value for key, value in bad.items() if key != name}
+    return {**others, name: good[name]} if name in good else others

@@ -2,28 +2,32 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 
-import tensorflow as tf
-from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+import tensorflow_transform as tft
 from tfx.components.util import model_utils
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
 from tfx.types import Artifact, standard_artifacts
 from tfx.utils import path_utils
 
-from components.infra_validator import comparison
-from components.infra_validator.comparison import TOLERANCES, differences
+from components.artifacts import TFLiteModel, split_files
+from components.evaluation.predictions import PredictionsTable, table_from_bytes
+from components.evaluation.settings import PREDICTIONS_FILE
+from components.infra_validator import ways
+from components.infra_validator.comparison import TOLERANCES, Allowed
+from components.infra_validator.proof import compare
+from components.infra_validator.sample import Batch, read_batches
 from components.infra_validator.settings import InfraValidatorSettings
+from components.infra_validator.ways import Way
 from components.pusher import manifest
+from components.tflite.settings import MODEL_FILE
 from contracts import model_card
 from contracts.errors import DataError
 from contracts.file_names import SAMPLE_FILE
-from contracts.model_reports import NOT_BLESSED, REPORT_FILE, AnswerDifference, InfraReport, Tolerance
+from contracts.model_reports import NOT_BLESSED, REPORT_FILE, InfraReport, PathDifference
 from serving import in_process
-from serving.models import warm_up
 
 LOAD_SECONDS = 600.0
 # The names of TFX's own InfraValidator.
@@ -35,94 +39,115 @@ def InfraValidator(  # noqa: N802  # TFX's form of a component
     model: InputArtifact[standard_artifacts.Model],
     model_blessing: InputArtifact[standard_artifacts.ModelBlessing],
     evaluation: InputArtifact[standard_artifacts.ModelEvaluation],
+    examples: InputArtifact[standard_artifacts.Examples],
+    transformed_examples: InputArtifact[standard_artifacts.Examples],
+    transform_graph: InputArtifact[standard_artifacts.TransformGraph],
     blessing: OutputArtifact[standard_artifacts.InfraBlessing],
     name: Parameter[str],
     settings: Parameter[str],
+    tflite_model: InputArtifact[TFLiteModel] = None,
 ) -> None:
     """Tries a blessed model in the code of our model server; TFX's own component needs Docker for that.
 
     Args:
         model: The SavedModel.
         model_blessing: The Evaluator's verdict; a model without its blessing is not tried.
-        evaluation: The evaluation, with its sample of predictions.
+        evaluation: The evaluation, with its predictions.
+        examples: The raw Examples that were evaluated.
+        transformed_examples: What Transform made of them.
+        transform_graph: Says how to parse that.
         blessing: The verdict and its reasons.
         name: What requests call the model.
         settings: The recipe's `infra_validator` section as JSON.
+        tflite_model: Compared, too, if it is blessed itself; None if there is none.
 
     Raises:
-        DataError: The evaluation holds no predictions to compare with.
+        DataError: The evaluation holds no predictions to compare with, or those of other rows.
     """
-    asked = InfraValidatorSettings.model_validate_json(settings).requests
+    wanted = InfraValidatorSettings.model_validate_json(settings)
     if not model_utils.is_model_blessed(model_blessing):
         _write_report(blessing, InfraReport(blessed=False, skipped=NOT_BLESSED, problems=[]))
         return
     saved_model = Path(path_utils.serving_model_path(model.uri))
     digest = manifest.digest_of_files(manifest.files_of(saved_model))
     blessing.set_string_custom_property(manifest.MODEL_DIGEST_PROPERTY, digest)
-    rows = _sampled_predictions(Path(evaluation.uri, SAMPLE_FILE), asked)
-    if asked and not rows:
-        raise DataError(
-            f"{evaluation.uri} holds no predictions to compare the served ones with.",
-            "Give the split `eval` rows (data.splits), or set infra_validator.requests to 0.",
-        )
-    _write_report(blessing, try_model(name, saved_model, rows))
+    batches = []
+    if wanted.rows:
+        spec = tft.TFTransformOutput(transform_graph.uri).transformed_feature_spec()
+        raw, transformed = split_files(examples, "eval"), split_files(transformed_examples, "eval")
+        batches = read_batches(Path(evaluation.uri, SAMPLE_FILE), wanted.rows, raw, transformed, spec)
+        if not batches:
+            raise DataError(
+                f"{evaluation.uri} holds no predictions to compare the served ones with.",
+                "Give the split `eval` rows (data.splits), or set infra_validator.rows to 0.",
+            )
+    tflite = Path(tflite_model.uri, MODEL_FILE).read_bytes() if tflite_model and tflite_model.blessed else None
+    table = table_from_bytes(Path(evaluation.uri, PREDICTIONS_FILE).read_bytes())
+    _write_report(blessing, try_model(name, saved_model, batches, wanted, table, tflite))
 
 
-def _sampled_predictions(file: Path, number: int) -> list[PredictionLog]:
-    """The first so many of the Evaluator's predictions, in the order of their rows' digests."""
-    return [PredictionLog.FromString(record) for record in islice(warm_up.read_records(file), number)] if number else []
-
-
-def try_model(name: str, model: Path, rows: Sequence[PredictionLog]) -> InfraReport:
+def try_model(
+    name: str,
+    model: Path,
+    batches: Sequence[Batch],
+    settings: InfraValidatorSettings,
+    table: PredictionsTable | None = None,
+    tflite: bytes | None = None,
+) -> InfraReport:
     """Tries a model.
 
     Args:
         name: What requests call it.
         model: The SavedModel's folder.
-        rows: The Evaluator's predictions, one row each.
+        batches: The rows to ask about; without any the model is only loaded.
+        settings: How far answers may be off.
+        table: The evaluation's table of predictions.
+        tflite: The TF Lite model.
     """
-    precision = _precision(model)
-    tolerance = TOLERANCES[precision]
     started = time.monotonic()
+    card = model_card.read_card(model) if (model / model_card.CARD_FILE).exists() else None
+    told = card.training.get("precision") if card else None
+    precision = told if told in TOLERANCES else "float32"
     problems: list[str] = []
-    faults: list[AnswerDifference] = []
+    paths: list[PathDifference] = []
     try:
         with in_process.serve(name, model, LOAD_SECONDS) as server:
-            for position, row in enumerate(rows):
-                faults += _ask(server, position, row, tolerance)
+            if batches:
+                signatures = card.signatures if card else {}
+                batches = ways.named(server, batches)
+                allowed = Allowed.by(settings, precision)
+                every = [*ways.of_server(server, signatures, batches[0].predictions, allowed)]
+                if table is not None:
+                    every += ways.of_table(table, batches[0], allowed)
+                if tflite is not None:
+                    every.append(ways.of_tflite(tflite, signatures, allowed))
+                paths, problems = _compare(batches, every)
     except in_process.ServingError as error:
         problems.append(f"the model server refuses it: {error.message}")
-    problems += map(str, faults)
     return InfraReport(
         blessed=not problems,
         skipped=None,
         problems=problems,
-        differences=faults,
-        requests=len(rows),
+        paths=paths,
+        rows=sum(len(batch.rows) for batch in batches),
         precision=precision,
-        tolerance=tolerance,
         seconds=round(time.monotonic() - started, 3),
     )
 
 
-def _ask(
-    server: in_process.InProcess, position: int, row: PredictionLog, tolerance: Tolerance
-) -> Iterator[AnswerDifference]:
-    asked, seen = row.predict_log.request, row.predict_log.response
-    expected = {name: tf.make_ndarray(tensor) for name, tensor in seen.outputs.items()}
-    answer = server.call("Predict", asked)
-    got = {name: tf.make_ndarray(tensor) for name, tensor in answer.outputs.items()}
-    yield from differences(position, "gRPC", got, expected, tolerance)
-    got = comparison.answer_from_json(server.post("predict", comparison.request_to_json(asked)), expected)
-    yield from differences(position, "REST", got, expected, tolerance)
-
-
-def _precision(model: Path) -> str:
-    """The dtype policy that the model's card tells of; float32 without one."""
-    if not (model / model_card.CARD_FILE).exists():
-        return "float32"
-    told = model_card.read_card(model).training.get("precision")
-    return told if told in TOLERANCES else "float32"
+def _compare(batches: Sequence[Batch], every: Sequence[Way]) -> tuple[list[PathDifference], list[str]]:
+    """How far each way is off, and what is too far."""
+    paths: list[PathDifference] = []
+    problems = []
+    for way in every:
+        try:
+            found = compare(way, batches, {one.name: one for one in every})
+        except in_process.ServingError as error:
+            problems.append(f"{way.name}: the model server refuses a request: {error.message}")
+        else:
+            paths += found
+            problems += [str(difference) for difference in found if difference.differing]
+    return paths, problems
 
 
 def _write_report(blessing: Artifact, report: InfraReport) -> None:

@@ -1,6 +1,8 @@
 """The settings under `infra_validator:` in a recipe."""
 
-from pydantic import Field
+from typing import Any
+
+from pydantic import Field, model_validator
 
 from contracts.settings import Settings
 
@@ -9,8 +11,20 @@ class InfraValidatorSettings(Settings):
     """How a model is tried in the model server's own code before it is pushed.
 
     Attributes:
-        requests: How many rows of the `eval` split are asked, over REST and gRPC, and must be answered as the Evaluator
-          saw it. With 0 the model is only loaded and warmed up: for a model that answers by chance.
+        rows: How many rows of the `eval` split are compared, in every way in which the model can be asked. With 0 the
+            model is only loaded and warmed up: for a model that answers by chance.
+        max_difference: How far a number may be from what the evaluation saw and Transform wrote: absolute, and relative
+            to the number, together. A model of mixed precision may differ by more, see `comparison.TOLERANCES`.
+        max_tflite_difference: The same for the outputs of the TF Lite model.
     """
 
-    requests: int = Field(default=20, ge=0, le=1000)
+    rows: int = Field(default=2000, ge=0, le=100_000)
+    max_difference: float = Field(default=1e-5, ge=0)
+    max_tflite_difference: float = Field(default=0.2, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "requests" in values:
+            raise ValueError("requests is called rows now; received requests, expected rows")
+        return values

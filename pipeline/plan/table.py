@@ -247,10 +247,10 @@ TABLE: tuple[Node, ...] = (
         arguments=lambda context: {
             "label": context.recipe.settings.label,
             "settings": context.recipe.settings.evaluator,
-            "sampled_rows": context.recipe.settings.infra_validator.requests,
+            "sampled_rows": context.recipe.settings.infra_validator.rows,
         },
         # It keeps predictions for as many rows as the InfraValidator sends.
-        settings=("evaluator", "label", "infra_validator"),
+        settings=("evaluator", "label", "infra_validator.rows"),
         packages=("tensorflow", "tensorflow-model-analysis"),
         uses_beam=True,
     ),
@@ -277,7 +277,15 @@ TABLE: tuple[Node, ...] = (
     Node(
         INFRA_NODE,
         component="components.infra_validator.component:InfraValidator",
-        inputs={"model": "Trainer.model", "model_blessing": "Evaluator.blessing", "evaluation": "Evaluator.evaluation"},
+        inputs={
+            "model": "Trainer.model",
+            "model_blessing": "Evaluator.blessing",
+            "evaluation": "Evaluator.evaluation",
+            "examples": "ExampleGen.examples",
+            "transformed_examples": "Transform.transformed_examples",
+            "transform_graph": "Transform.transform_graph",
+            "tflite_model": "TFLite.tflite_model",
+        },
         outputs={"blessing": "InfraBlessing"},
         arguments=lambda context: {
             "name": context.recipe.name,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from contracts import failure
 from contracts.content import ContentError
 from contracts.failure import Failure
-from contracts.model_reports import InfraReport, TFLiteReport, read_infra_report, read_tflite_report
+from contracts.model_reports import (
+    InfraReport,
+    PathDifference,
+    TFLiteReport,
+    read_infra_report,
+    read_tflite_report,
+)
 from metadata.records import KILLED, QUIET_NODES, STATE_WORDS, NodeRun
 from metadata.values import run_values
 from ui.charts import Graph, Node
@@ -174,11 +180,33 @@ def _infra(report: InfraReport | None) -> Parts:
     heading = Heading("In the model server's own code")
     if report.skipped:
         return [heading, Text(f"It was not tried: {report.skipped}.")]
+    table = _paths(report.paths) if report.paths else None
     if not report.blessed:
-        return [heading, Text("It does not answer as it was evaluated.", "error"), Bullets(report.problems)]
-    asked = f": {count(report.requests, 'row')}, each over REST and gRPC" if report.requests is not None else ""
+        return [heading, Text("It does not answer as it was evaluated.", "error"), Bullets(report.problems), table]
+    asked = f": {count(report.rows, 'row')}, in every way in which it can be asked" if report.rows is not None else ""
     took = f", loaded and asked in {seconds(report.seconds)}" if report.seconds is not None else ""
-    return [heading, Text(line(state("passed"), f" It answers as it was evaluated{asked}{took}."))]
+    return [heading, Text(line(state("passed"), f" It answers as it was evaluated{asked}{took}.")), table]
+
+
+def _paths(paths: Sequence[PathDifference]) -> Table:
+    """The largest difference of each way to ask, and the row and the feature that cause it."""
+    return Table(
+        "Served against evaluated and trained",
+        paths,
+        [
+            Column("Asked", lambda path: path.path),
+            Column("Rows", lambda path: path.rows, "number"),
+            Column("Largest difference", _difference, "number"),
+            Column("Allowed", lambda path: f"{path.tolerance.absolute:.1g}", "number"),
+            Column("Of", lambda path: path.output),
+            Column("In row", lambda path: path.row, "number"),
+            Column("By feature", lambda path: path.feature or ""),
+        ],
+    )
+
+
+def _difference(path: PathDifference) -> str:
+    return "not a number" if path.difference is None else f"{path.difference:.2g}"
 
 
 def _tflite(report: TFLiteReport | None) -> Parts:

@@ -42,8 +42,9 @@ def kept(batches: list[dict[str, Any]], model: str | None, folder: Path) -> list
     logs = [log.predict_log for log in map(PredictionLog.FromString, warm_up.read_records(folder / SAMPLE_FILE))]
     assert {log.request.model_spec.signature_name for log in logs} == {"serving_default"}
     return [
-        (log.request.inputs["examples"].string_val[0], {n: tf.make_ndarray(t) for n, t in log.response.outputs.items()})
+        (row, {name: tf.make_ndarray(tensor)[place] for name, tensor in log.response.outputs.items()})
         for log in logs
+        for place, row in enumerate(log.request.inputs["examples"].string_val)
     ]
 
 
@@ -52,7 +53,7 @@ def test_the_sample_is_the_same_whatever_the_batches(tmp_path: Path) -> None:
     found = kept(batches, None, tmp_path)
     assert [row for row, _ in found] == CHOSEN
     for row, outputs in found:
-        np.testing.assert_array_equal(outputs["score"], [[float(row.split()[1])]])
+        np.testing.assert_array_equal(outputs["score"], [float(row.split()[1])])
     assert [row for row, _ in kept([batch(ROWS[::-1], score=same)], None, tmp_path)] == CHOSEN
 
 
@@ -65,7 +66,25 @@ def test_of_two_models_the_candidate_is_kept(tmp_path: Path) -> None:
 
 def test_texts_are_kept(tmp_path: Path) -> None:
     found = kept([batch(ROWS, label=lambda scores: np.array([b"x"] * len(scores), object))], None, tmp_path)
-    assert [outputs["label"].tolist() for _, outputs in found] == [[b"x"]] * 3
+    assert [outputs["label"] for _, outputs in found] == [b"x"] * 3
+
+
+def test_rows_share_a_log_where_their_answers_have_the_same_shapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "LOG_ROWS", 2)
+    wide = batch(ROWS[:2], score=lambda scores: np.tile(scores, [1, 3]))
+    recorder = recording.sample_recorder(str(tmp_path / SAMPLE_FILE), 10, None)
+    recorder.write(recorder.read(batch(ROWS[2:7], score=same))[:5] + recorder.read(wide))
+    logs = [PredictionLog.FromString(record).predict_log for record in warm_up.read_records(tmp_path / SAMPLE_FILE)]
+    assert [tf.make_ndarray(log.response.outputs["score"]).shape for log in logs] == [(2, 1), (2, 1), (1, 1), (2, 3)]
+
+
+def test_a_sample_has_no_more_bytes_than_it_may(tmp_path: Path) -> None:
+    choices = [(bytes([number]), b"x" * 10, {}) for number in range(5)]
+    kept = recording.smallest([choices[3:], choices[:3]], 4, max_bytes=35)
+    assert [digest for digest, _, _ in kept] == [b"\0", b"\1", b"\2"]
+    assert recording.smallest([choices], 2, max_bytes=35) == choices[:2]
 
 
 def test_tfma_s_extractors_get_one_more_before_the_batches_are_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
+from components.infra_validator.sample import Batch
+
 
 class Scorer(tf.Module):
     """`score` = x * factor, `label` = the name of its sign, `twice` = [x, x]."""
@@ -39,19 +41,20 @@ def row(x: float) -> bytes:
     return bytes(example.SerializeToString())
 
 
-def seen(values: Sequence[float], factor: float = 3.0) -> list[PredictionLog]:
-    """What an Evaluator would have kept of a Scorer."""
-    return [
-        _log(x, {"score": [x * factor], "label": [b"minus" if x < 0 else b"plus"], "twice": [[x, x]]}) for x in values
-    ]
+def seen(values: Sequence[float], factor: float = 3.0) -> Batch:
+    """What an Evaluator would have kept of a Scorer; the rows are the tenth of the split and those after it."""
+    x = np.array(values, np.float32)
+    labels = np.array([b"minus" if value < 0 else b"plus" for value in values], object)
+    predictions = {"score": x * np.float32(factor), "label": labels, "twice": np.stack([x, x], 1)}
+    return Batch([row(value) for value in values], list(range(10, 10 + len(x))), predictions, {})
 
 
-def _log(x: float, outputs: dict[str, Any]) -> PredictionLog:
-    log = PredictionLog()
-    request, response = log.predict_log.request, log.predict_log.response
+def log(batch: Batch) -> Any:
+    """The same as a PredictionLog."""
+    made = PredictionLog()
+    request, response = made.predict_log.request, made.predict_log.response
     request.model_spec.signature_name = "serving_default"
-    request.inputs["examples"].CopyFrom(tf.make_tensor_proto([row(x)]))
-    for name, values in outputs.items():
-        kind = object if name == "label" else np.float32
-        response.outputs[name].CopyFrom(tf.make_tensor_proto(np.array(values, kind)))
-    return log
+    request.inputs["examples"].CopyFrom(tf.make_tensor_proto(batch.rows))
+    for name, values in batch.predictions.items():
+        response.outputs[name].CopyFrom(tf.make_tensor_proto(values))
+    return made

@@ -116,9 +116,9 @@ def test_every_fingerprint_is_a_part_of_its_nodes_cache_key(taxi: Compiled) -> N
 
 def test_settings_reach_their_nodes(places_of_module: Environment) -> None:
     overrides = ("gate.on_anomaly=warn", "pusher.keep_versions=2", "trainer.batch_size=7", "data.split_by=company")
-    pipeline_nodes = by_id(compiled(places_of_module, *overrides, "infra_validator.requests=3"))
+    pipeline_nodes = by_id(compiled(places_of_module, *overrides, "infra_validator.rows=3"))
     assert properties(pipeline_nodes["Evaluator"])["sampled_rows"] == 3
-    assert json.loads(properties(pipeline_nodes["InfraValidator"])["settings"]) == {"requests": 3}
+    assert json.loads(properties(pipeline_nodes["InfraValidator"])["settings"])["rows"] == 3
     assert properties(pipeline_nodes["InfraValidator"])["name"] == "taxi"
     assert properties(pipeline_nodes["DataGate"])["on_anomaly"] == "warn"
     assert properties(pipeline_nodes["Pusher"])["keep_versions"] == 2

@@ -66,7 +66,7 @@ MATRIX = [
     ("the pusher", replaced(YAML, "label: big", "label: big\npusher: {keep_versions: 2}"), {"Pusher"}),
     (
         "the infra check",
-        replaced(YAML, "label: big", "label: big\ninfra_validator: {requests: 3}"),
+        replaced(YAML, "label: big", "label: big\ninfra_validator: {rows: 3}"),
         {"Evaluator", "InfraValidator"},
     ),
     ("the splits", replaced(YAML, "  path:", "  splits: {train: 4, eval: 1}\n  path:"), {"ExampleGen"}),
@@ -148,7 +148,7 @@ def test_asking_for_a_tf_lite_model_changes_the_pusher_alone(project: Path, plac
 TFLITE_MATRIX = [
     ("a setting", "tflite.threads=2", None, {"TFLite"}),
     ("the quantization", "tflite.quantization=dynamic", None, {"TFLite", "Pusher"}),
-    ("the judge's code", TFLITE, appended("components/tflite/judge.py", "\nMORE = 1\n"), {"TFLite"}),
+    ("the judge's code", TFLITE, appended("components/tflite/judge.py", "\nMORE = 1\n"), {"TFLite", "InfraValidator"}),
     ("the label", "label=bigger", None, {"Trainer", "Evaluator", "TFLite"}),
 ]
 

@@ -91,7 +91,35 @@ INSIGHTS = {
         }
     ],
 }
-INFRA = {"blessed": True, "skipped": None, "problems": [], "requests": 20, "precision": "float32", "seconds": 0.931}
+INFRA = {
+    "blessed": True,
+    "skipped": None,
+    "problems": [],
+    "rows": 20,
+    "precision": "float32",
+    "seconds": 0.931,
+    "paths": [
+        {
+            "path": "gRPC transform_features",
+            "rows": 20,
+            "differing": 0,
+            "difference": 4.17e-7,
+            "tolerance": {"relative": 1e-5, "absolute": 1e-5},
+            "output": "fare",
+            "row": 337,
+            "feature": "fare",
+        },
+        {
+            "path": "REST predict by rows",
+            "rows": 19,
+            "differing": 1,
+            "difference": None,
+            "tolerance": {"relative": 1e-5, "absolute": 1e-5},
+            "output": "label",
+            "row": 4,
+        },
+    ],
+}
 
 
 @dataclass

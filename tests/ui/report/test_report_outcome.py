@@ -115,7 +115,12 @@ def test_how_to_serve_it_and_how_the_server_took_it(scene: Scene, report: Report
     assert section.select_one("pre code").get_text() == "millrace serve small --env 'a b'"
     text = page.text("serving")
     assert text.startswith("Serve it, and go back It is served. Serve it millrace")
-    assert "passed It answers as it was evaluated: 20 rows, each over REST and gRPC, loaded and asked in 0.9 s." in text
+    assert "passed It answers as it was evaluated: 20 rows, in every way in which it can be asked, " in text
+    assert "loaded and asked in 0.9 s." in text
+    assert page.table("Served against evaluated and trained")[1:] == [
+        ["gRPC transform_features", "20", "4.2e-07", "1e-05", "fare", "337", "fare"],
+        ["REST predict by rows", "19", "not a number", "1e-05", "label", "4", ""],
+    ]
 
 
 def test_the_tflite_model_is_judged(scene: Scene, report: Report) -> None:
