@@ -56,7 +56,7 @@ def main(folder: Path) -> None:
     model = train(transformed, transform)
     metrics = evaluate(model, transformed["eval"], splits["eval"])
     (folder / "metrics.json").write_text(json.dumps(metrics, indent=2), encoding="utf-8")
-    export.save(model, transform, SETTINGS.label, str(folder / "model"))
+    export.save(model, transform, SETTINGS.judged_label, str(folder / "model"))
 
 
 def read_splits(schema: schema_pb2.Schema) -> dict[str, pa.RecordBatch]:
@@ -103,11 +103,11 @@ def analyze(
 def train(transformed: dict[str, Columns], transform: tft.TFTransformOutput) -> tf_keras.Model:
     """Trains the recipe's model for the recipe's steps on shuffled batches held in memory."""
     trainer = SETTINGS.trainer
-    inputs = features.from_schema(transform.transformed_metadata.schema, SETTINGS.label)
+    inputs = features.from_schema(transform.transformed_metadata.schema, SETTINGS.judged_label)
     model = taxi_model.build_model(inputs, trainer.params)
     model.compile(**taxi_model.compile_arguments(trainer.params), steps_per_execution=trainer.steps_per_execution)
     columns = transformed["train"]
-    rows = len(columns[SETTINGS.label])
+    rows = len(columns[SETTINGS.judged_label])
     # As many whole passes over the rows as the recipe's steps make, so that validation runs equally often.
     epochs = math.ceil((trainer.train_steps or 0) / (rows // trainer.batch_size))
     order = tf.data.Dataset.range(rows).shuffle(rows, seed=trainer.seed).repeat()
@@ -127,7 +127,8 @@ def train(transformed: dict[str, Columns], transform: tft.TFTransformOutput) -> 
 
 def without_label(columns: Columns) -> tuple[Columns, Any]:
     """The features and the label."""
-    return {name: column for name, column in columns.items() if name != SETTINGS.label}, columns[SETTINGS.label]
+    label = SETTINGS.judged_label
+    return {name: column for name, column in columns.items() if name != label}, columns[label]
 
 
 def evaluate(model: tf_keras.Model, transformed: Columns, rows: pa.RecordBatch) -> dict[str, dict[str, float]]:

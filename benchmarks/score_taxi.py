@@ -30,7 +30,7 @@ def main(stock: Path, ours: Path, result: Path) -> None:
         )
     stock_model, our_model = load(stock_pipeline), load(our_pipeline)
     examples = tf.constant(rows)
-    label = recipe.load("taxi").settings.label
+    label = recipe.load("taxi").settings.judged_label
     our_labels = values(our_model.signatures["transform_label"](examples)[label])
     stock_labels = values(stock_model.signatures["transform_features"](examples)[STOCK_LABEL])
     scores = {

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from contracts.content import HasFiles, Record, read_record
 from contracts.file_names import SERVING_MODEL_FOLDER
+from contracts.labels import Label
 
 CARD_FILE = "assets.extra/card.json"
 """Where a SavedModel keeps its card; TensorFlow leaves `assets.extra` alone."""
@@ -64,7 +65,7 @@ class Card(Record):
     Attributes:
         format: The version of this description.
         name: The Keras model's name.
-        label: The transformed feature that it predicts.
+        label: The transformed feature that it predicts, or several by output.
         created: When it was exported, UTC.
         num_parameters: Trainable and non-trainable weights together.
         signatures: By name; see components/trainer/signatures.py.
@@ -79,7 +80,7 @@ class Card(Record):
 
     format: Literal[1] = 1
     name: str
-    label: str
+    label: Label
     created: datetime
     num_parameters: int
     signatures: dict[str, Signature]

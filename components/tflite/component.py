@@ -32,6 +32,7 @@ def TFLite(  # noqa: N802  # TFX's form of a component
     tflite_model: OutputArtifact[TFLiteModel],
     name: Parameter[str],
     label: Parameter[str],
+    output: Parameter[str],
     settings: Parameter[str],
 ) -> None:
     """Converts a blessed SavedModel, judges both on the same rows, and blesses the result if its accuracy holds.
@@ -44,6 +45,7 @@ def TFLite(  # noqa: N802  # TFX's form of a component
         tflite_model: The model and its report.
         name: The model's name, written into its metadata.
         label: The transformed feature that is the label.
+        output: The output that is judged; where it is empty or has no scores, see `judge.scores_output`.
         settings: The recipe's `tflite` section as JSON; its quantization is not `none`.
 
     Raises:
@@ -69,13 +71,13 @@ def TFLite(  # noqa: N802  # TFX's form of a component
         for split in SPLITS
     )
     train.check()
-    content = _convert(saved_model, train, tflite, name)
+    scores = judge.scores_output(saved_model.outputs, output)
+    content = _convert(saved_model, train, tflite, name, scores)
     Path(tflite_model.uri, MODEL_FILE).write_bytes(content)
-    _write_report(tflite_model, _judge(content, saved_model, evaluation, tflite))
+    _write_report(tflite_model, _judge(content, saved_model, evaluation, tflite, scores))
 
 
-def _convert(saved_model: SavedModel, train: Rows, settings: TFLiteSettings, name: str) -> bytes:
-    scores = judge.scores_output(saved_model.outputs)
+def _convert(saved_model: SavedModel, train: Rows, settings: TFLiteSettings, name: str, scores: str) -> bytes:
     representative = list(train.evenly_spaced(settings.representative_rows))
     with tempfile.TemporaryDirectory() as folder:
         source = _convertible(saved_model, Path(folder))
@@ -109,10 +111,11 @@ def ranges(rows: Sequence[Arrays]) -> dict[str, tuple[float, float]]:
     return spans
 
 
-def _judge(content: bytes, saved_model: SavedModel, evaluation: Rows, settings: TFLiteSettings) -> TFLiteReport:
+def _judge(
+    content: bytes, saved_model: SavedModel, evaluation: Rows, settings: TFLiteSettings, scores: str
+) -> TFLiteReport:
     """Judges a TF Lite model and returns the report."""
     interpreter = Interpreter(content, settings.threads)
-    scores = judge.scores_output(saved_model.outputs)
     judgement = judge.judge(evaluation, scores, saved_model, interpreter, interpreter.batch_rows)
     accepted = judgement.accepts(settings.max_accuracy_loss)
     report = TFLiteReport(

@@ -106,13 +106,18 @@ class Judgement:
         return loss <= max_loss or math.isclose(loss, max_loss)
 
 
-def scores_output(outputs: Mapping[str, tf.TensorSpec]) -> str:
+def scores_output(outputs: Mapping[str, tf.TensorSpec], judged: str = "") -> str:
     """The output with class scores, float [batch, classes], or with one probability, [batch] or [batch, 1].
+
+    Args:
+        outputs: What the model serves, by name.
+        judged: The output that the Evaluator judges; taken where it holds scores.
 
     Raises:
         ExportError: There is no such output, or there are several and none has a name in `SCORES`.
     """
-    if predicted := predicted_output(outputs):
+    predicted = predicted_output({judged: outputs[judged]} if judged in outputs else {}) or predicted_output(outputs)
+    if predicted:
         return predicted
     raise ExportError(
         f"the classes that the model predicts cannot be told from its outputs {_describe_outputs(outputs)}; expected "

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 import tf_keras
 
-from components.trainer import accumulation, devices, optimization
+from components.trainer import accumulation, devices, heads, optimization
 from components.trainer.features import Feature
 from components.trainer.schedule import Plan
 from components.trainer.settings import TrainerSettings
@@ -51,11 +51,12 @@ def compile_model(
         rows: Some rows as the model is fitted with them, `(features, label, ...)`.
 
     Raises:
-        TrainingError: The recipe's optimizer or loss does not go together with `settings.optimization`, or a name to
-            freeze fits no layer.
+        TrainingError: The recipe's optimizer or loss does not go together with `settings.optimization`, a loss, a
+            metric or a label is for no output, or a name to freeze fits no layer.
     """
     _freeze(model, plan.freeze)
     arguments = recipe.compile_arguments(settings.params)
+    heads.check_arguments(model, arguments)
     wanted = settings.optimization
     arguments["optimizer"] = optimization.configured_optimizer(
         arguments["optimizer"], wanted, settings.batch_size, plan.steps, plan.learning_rate
@@ -68,6 +69,7 @@ def compile_model(
     )
     # Every replica gives the metrics of all; Keras would add them up in what callbacks see within an epoch.
     model.distribute_reduction_method = "first"
+    heads.check_labels(model, rows[1])
     if type(model).train_step is tf_keras.Model.train_step:
         _make_variables(model, rows[1])
     if wanted.gradient_accumulation > 1:
@@ -108,13 +110,14 @@ def _shapes(layer: tf_keras.layers.Layer) -> str:
     return ", ".join(shapes)
 
 
-def _make_variables(model: tf_keras.Model, label: tf.Tensor) -> None:
+def _make_variables(model: tf_keras.Model, labels: tf.Tensor | Mapping[str, tf.Tensor]) -> None:
     """Makes the variables of optimizer, loss and metrics: a step that makes them when it first runs is traced twice."""
     model.optimizer.build(model.trainable_variables)
-    rows = len(label)
+    rows = len(tf.nest.flatten(labels)[0])
     outputs = tf.nest.map_structure(lambda output: tf.zeros([rows, *output.shape[1:]], output.dtype), model.output)
     model.compiled_loss.build(outputs)
-    model.compiled_metrics.build(outputs, label)
+    # As Keras itself has them in a step: in the structure of the outputs.
+    model.compiled_metrics.build(outputs, model.compiled_metrics._conform_to_outputs(outputs, labels))
 
 
 def _check_inputs(model: tf_keras.Model, features: Sequence[str]) -> None:

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import tensorflow as tf
 import tf_keras
 
-from components.trainer import tensors
+from components.trainer import heads, tensors
 from components.trainer.features import Feature
 from components.trainer.inputs import Split
 from contracts.errors import TrainingError
+from contracts.labels import label_features
 
 SHOWN_CLASSES = 10
 """Names of classes that a message holds at most."""
@@ -34,22 +35,30 @@ def check_labels(model: tf_keras.Model, splits: Mapping[str, Split], class_names
     Raises:
         TrainingError: A label is negative or beyond the last output, or there are not as many outputs as classes.
     """
-    if not _is_sparse_loss(model.loss):
-        return
-    num_classes = model.output_shape[-1]
+    label = next(iter(splits.values())).layout.label
+    for head in heads.heads(model, label):
+        if head.label is not None and _is_sparse_loss(head.loss):
+            units = "outputs" if isinstance(label, str) else f"units in its output {head.name!r}"
+            _check_ids(head.label, head.output.shape[-1], units, splits, class_names)
+
+
+def _check_ids(
+    label: str, num_classes: int, units: str, splits: Mapping[str, Split], class_names: Sequence[str] | None
+) -> None:
+    """Checks the ids of one label; `units` says of what the model has `num_classes`."""
     if class_names and len(class_names) != num_classes:
         raise TrainingError(
             f"The data have {len(class_names)} classes ({_listed_classes(class_names)}), but the model has "
-            f"{num_classes} outputs.",
-            f"Give the model {len(class_names)} outputs (trainer.params), or look at data.path.",
+            f"{num_classes} {units}.",
+            f"Give the model {len(class_names)} {units} (trainer.params), or look at data.path.",
         )
     for name, split in splits.items():
-        lowest, highest = _label_range(split)
+        lowest, highest = _label_range(split, label)
         if lowest < 0 or highest >= num_classes:
             raise TrainingError(
-                f"The label {split.layout.label!r} has the ids {lowest} to {highest} in the {name} split, but the "
-                f"model has {num_classes} outputs, for the ids 0 to {num_classes - 1}.",
-                f"Give the model {highest + 1} outputs (trainer.params), or look at how the label is made."
+                f"The label {label!r} has the ids {lowest} to {highest} in the {name} split, but the "
+                f"model has {num_classes} {units}, for the ids 0 to {num_classes - 1}.",
+                f"Give the model {highest + 1} {units} (trainer.params), or look at how the label is made."
                 if lowest >= 0
                 else "Look at how preprocessing_fn makes the label.",
             )
@@ -64,10 +73,10 @@ def _listed_classes(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= SHOWN_CLASSES else f"{', '.join(names[:SHOWN_CLASSES])}, …"
 
 
-def _label_range(split: Split) -> tuple[int, int]:
+def _label_range(split: Split, label: str) -> tuple[int, int]:
     lowest, highest = tf.int64.max, tf.int64.min
     for rows in split.chunks():
-        labels = tf.cast(rows[split.layout.label], tf.int64)
+        labels = tf.cast(rows[label], tf.int64)
         lowest = min(lowest, int(tf.reduce_min(labels)))
         highest = max(highest, int(tf.reduce_max(labels)))
     return lowest, highest
@@ -85,9 +94,10 @@ def check_values(split: Split, files: Sequence[str]) -> None:
     for rows in split.chunks():
         for feature in layout.features:
             _check_feature(feature, rows[feature.name].numpy(), row, files)
-        for name in filter(None, (layout.label, layout.sample_weight)):
+        weights = [layout.sample_weight] if layout.sample_weight else []
+        for name in (*label_features(layout.label), *weights):
             _check_finite(name, rows[name].numpy(), row, files)
-        row += len(rows[layout.label])
+        row += len(next(iter(rows.values())))
 
 
 def check_shapes(model: tf_keras.Model, batch: Sequence[Any]) -> None:
@@ -100,16 +110,20 @@ def check_shapes(model: tf_keras.Model, batch: Sequence[Any]) -> None:
     Raises:
         TrainingError: An output does not have a row for each row of the batch, or not the label's width.
     """
-    features, label = batch[:2]
+    features, labels = batch[:2]
+    rows = len(next(iter(features.values())))
     for name, output in tensors.model_outputs(model, features).items():
-        received, rows = output.shape.as_list(), label.shape[0]
+        received = output.shape.as_list()
         if not received or received[0] != rows:
             raise TrainingError(
                 f"The model's output {name!r} has the shape {received} for a batch of {rows} rows, "
                 f"expected [{rows}, ...].",
                 "Keep the first dimension in build_model: reduce over axis 1 and up, and begin a reshape with -1.",
             )
-        if label.shape.rank > 1 and label.shape[1:] != output.shape[1:] and label.shape[1:] != [1]:
+        label = labels.get(name) if isinstance(labels, Mapping) else labels
+        if label is None:
+            continue
+        if label.shape.rank > 1 and label.shape[1:] not in (output.shape[1:], [1]):
             raise TrainingError(
                 f"The model's output {name!r} has the shape {received}, but the label {label.shape.as_list()}.",
                 "Give the last layer in build_model as many units as the label has values.",

@@ -22,6 +22,7 @@ from components.trainer import inference, signatures
 from components.trainer.signatures import ServingOutputs, Signatures
 from components.trainer.tensors import FeatureSpec, RawTensor
 from contracts import model_card
+from contracts.labels import Label
 from contracts.model_card import Card, Signature, Tensor
 
 PACKAGES = ("millrace", "tensorflow", "tf_keras", "tensorflow-transform", "tfx")
@@ -117,7 +118,7 @@ class Options:
 def save(
     model: tf_keras.Model,
     transform_output: tft.TFTransformOutput,
-    label: str,
+    label: Label,
     path: str,
     options: Options = Options(),
 ) -> None:
@@ -153,7 +154,7 @@ def serving_outputs_of(recipe: types.ModuleType, params: Mapping[str, Any]) -> S
 
 
 def _card(
-    model: tf_keras.Model, transform_output: tft.TFTransformOutput, label: str, options: Options, traced: Signatures
+    model: tf_keras.Model, transform_output: tft.TFTransformOutput, label: Label, options: Options, traced: Signatures
 ) -> Card:
     schema = transform_output.raw_metadata.schema
     return Card(

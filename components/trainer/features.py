@@ -8,6 +8,7 @@ import tensorflow as tf
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from contracts.errors import TrainingError
+from contracts.labels import Label, label_features
 
 _DTYPES = {schema_pb2.FLOAT: tf.float32, schema_pb2.INT: tf.int64, schema_pb2.BYTES: tf.string}
 
@@ -30,26 +31,28 @@ class Feature:
     num_categories: int | None
 
 
-def from_schema(transformed_schema: schema_pb2.Schema, label: str, sample_weight: str | None = None) -> list[Feature]:
-    """Returns the model's features in the schema's order, without the label and the sample weight.
+def from_schema(transformed_schema: schema_pb2.Schema, label: Label, sample_weight: str | None = None) -> list[Feature]:
+    """Returns the model's features in the schema's order, without the labels and the sample weight.
 
     Args:
         transformed_schema: `TFTransformOutput.transformed_metadata.schema`. The schema that AnalyzeDataset returns will
             not do: ranges known only after the analysis, such as a vocabulary's size, are missing there.
-        label: The name of the label; it must be in the schema.
+        label: The label or labels; they must be in the schema.
         sample_weight: The name of the sample weight, if there is one; it must be in the schema, too.
 
     Raises:
-        TrainingError: The label or the weight is not there, or a feature has no fixed shape.
+        TrainingError: A label or the weight is not there, or a feature has no fixed shape.
     """
     names = [feature.name for feature in transformed_schema.feature]
-    for role, name in (("label", label), ("trainer.sample_weight", sample_weight)):
-        if name is not None and name not in names:
+    labels = label_features(label)
+    weights = [sample_weight] if sample_weight else []
+    for role, name in (*(("label", name) for name in labels), *(("trainer.sample_weight", name) for name in weights)):
+        if name not in names:
             raise TrainingError(
                 f"The {role} {name!r} is not among the transformed features: {', '.join(sorted(names)) or 'none'}.",
                 f"Return it from preprocessing_fn, or name another {role} in recipe.yaml.",
             )
-    return [_feature(proto) for proto in transformed_schema.feature if proto.name not in (label, sample_weight)]
+    return [_feature(proto) for proto in transformed_schema.feature if proto.name not in (*labels, *weights)]
 
 
 def _feature(proto: schema_pb2.Feature) -> Feature:

@@ -12,6 +12,7 @@ import tensorflow_transform as tft
 from components.trainer.features import Feature
 from components.trainer.settings import InputSettings
 from contracts.errors import TrainingError
+from contracts.labels import Label
 
 PARSE_ROWS = 8_192
 """Rows parsed at once; one call of the parser a row costs more than the parsing."""
@@ -39,13 +40,13 @@ class Layout:
     Attributes:
         spec: How a row is parsed, by feature name.
         features: The model's inputs.
-        label: The name of the label.
+        label: The label or labels.
         sample_weight: The name of the weight, if there is one.
     """
 
     spec: Mapping[str, tf.io.FixedLenFeature]
     features: Sequence[Feature]
-    label: str
+    label: Label
     sample_weight: str | None = None
 
     @classmethod
@@ -53,7 +54,7 @@ class Layout:
         cls,
         transform_output: tft.TFTransformOutput,
         features: Sequence[Feature],
-        label: str,
+        label: Label,
         sample_weight: str | None = None,
     ) -> Layout:
         """The layout of the examples that a Transform wrote."""
@@ -71,9 +72,14 @@ class Layout:
         return rows | {f.name: tf.cast(rows[f.name], f.dtype) for f in self.features if f.dtype == tf.uint8}
 
     def split(self, rows: Rows) -> tuple[tf.Tensor | Rows, ...]:
-        """Rows to `(features, label)` or `(features, label, sample weight)`, as Keras takes them."""
+        """Rows to `(features, label)` or `(features, label, sample weight)`, as Keras takes them.
+
+        Several labels are a dict by the model's outputs.
+        """
         inputs = {feature.name: rows[feature.name] for feature in self.features}
-        parts = (inputs, rows[self.label])
+        label = self.label
+        labels = rows[label] if isinstance(label, str) else {head: rows[name] for head, name in label.items()}
+        parts = (inputs, labels)
         return parts if self.sample_weight is None else (*parts, rows[self.sample_weight])
 
 
@@ -194,7 +200,7 @@ def open_split(files: Sequence[str], layout: Layout, settings: InputSettings) ->
     columns = _load(files, layout, limit) if sum(map(os.path.getsize, files)) <= limit else None
     if columns is None:
         return Split(files, layout, count_rows(files), None)
-    return Split(files, layout, len(columns[layout.label]), columns)
+    return Split(files, layout, len(next(iter(columns.values()))), columns)
 
 
 def count_rows(files: Sequence[str]) -> int:

@@ -7,6 +7,7 @@ import hashlib
 from pydantic import Field
 
 from components.trainer.settings import TrainerSettings
+from contracts.labels import Label
 from contracts.settings import Settings
 
 
@@ -18,20 +19,20 @@ class Job(Settings):
         eval_files: Those to validate with.
         transform_graph: The folder of the TFTransformOutput.
         model_module: Import path of the recipe's model.py.
-        label: The transformed feature to predict.
+        label: The transformed feature to predict, or several by the model's outputs.
         settings: The recipe's `trainer` section.
         serving_model_dir: Where the SavedModel goes.
         model_run_dir: Where history and summaries go.
         checkpoint_root: The folder under which an interrupted training is kept; None keeps none.
         raw_eval_files: Gzip TFRecords of raw tf.Examples, for warm-up requests; may be empty.
-        class_names: The names of the label's classes in the order of their ids; None where they are not known.
+        class_names: The names of the only label's classes in the order of their ids; None where they are not known.
     """
 
     train_files: list[str]
     eval_files: list[str]
     transform_graph: str
     model_module: str
-    label: str
+    label: Label
     settings: TrainerSettings
     serving_model_dir: str
     model_run_dir: str

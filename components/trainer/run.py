@@ -19,9 +19,9 @@ def run_fn(fn_args: FnArgs) -> None:
 
     Args:
         fn_args: TFX's training arguments; `custom_config` holds `model_module` (import path of the recipe's model.py),
-            `label` (the transformed feature to predict), `trainer` (a TrainerSettings as a dict), and perhaps
-            `checkpoint_root` (where an interrupted training is kept), `raw_eval_files` (raw rows for warm-up requests),
-            `class_names` (the label's classes by id) and `surroundings` (see Surroundings).
+            `label` (the transformed feature to predict, or several by output), `trainer` (a TrainerSettings as a dict),
+            and perhaps `checkpoint_root` (where an interrupted training is kept), `raw_eval_files` (raw rows for
+            warm-up requests), `class_names` (the label's classes by id) and `surroundings` (see Surroundings).
 
     Raises:
         TrainingError: Settings, data, model and devices do not go together, or training went wrong.
@@ -47,7 +47,8 @@ def _job(fn_args: FnArgs) -> Job:
         model_run_dir=fn_args.model_run_dir,
         checkpoint_root=config.get("checkpoint_root"),
         raw_eval_files=config.get("raw_eval_files", []),
-        class_names=config.get("class_names"),
+        # Those of the data's own label; of several nobody says which is that.
+        class_names=config.get("class_names") if isinstance(config["label"], str) else None,
     )
 
 

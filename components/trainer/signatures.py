@@ -4,7 +4,7 @@ serving_default      serialized tf.Examples of raw features -> what the model se
 predict              raw features as named tensors          -> the same
 predict_transformed  transformed features by name           -> the same
 transform_features   serialized tf.Examples                 -> every transformed feature, the label included
-transform_label      serialized tf.Examples                 -> the label alone, as the Evaluator needs it
+transform_label      serialized tf.Examples                 -> the labels alone, as the Evaluator needs them
 embedding            serialized tf.Examples                 -> the output of one layer
 classify, regress    serialized tf.Examples                 -> the prediction, as TensorFlow Serving's APIs want it
 """
@@ -25,6 +25,7 @@ from components.trainer import inference, tensors
 from components.trainer import tensors as model_tensors
 from components.trainer.tensors import FeatureSpec, ModelInput, RawFeature, RawTensor, Tensors
 from contracts.errors import TrainingError
+from contracts.labels import Label, label_features
 from contracts.model_card import Task
 
 SERVING_ENVIRONMENT = "SERVING"
@@ -51,7 +52,7 @@ class Signatures:
         serving_spec: The parsing spec of the raw features that a serving request may hold.
         model_inputs: The inputs of `predict_transformed`.
         raw_tensors: The inputs of `predict`; None where there is no such signature.
-        task: What is predicted; None where it is neither of one row's class nor of its number.
+        task: What is predicted; None where it is neither of one row's class nor of its number, or several things.
     """
 
     functions: dict[str, Function]
@@ -64,7 +65,7 @@ class Signatures:
 def trace(
     model: tf_keras.Model,
     transform_output: tft.TFTransformOutput,
-    label: str,
+    label: Label,
     serving_outputs: ServingOutputs | None = None,
     embedding_layer: str | None = None,
     class_names: Sequence[str] | None = None,
@@ -74,7 +75,7 @@ def trace(
     Args:
         model: A functional model whose inputs are transformed features.
         transform_output: The transform graph.
-        label: The transformed feature that is the label.
+        label: The label or labels.
         serving_outputs: See `ServingOutputs`; None serves the model's outputs by name. Floats are served as float32.
         embedding_layer: The layer that the signature `embedding` gives; None leaves that signature out.
         class_names: What `classify` calls the classes, in the order of their ids; None calls them by id.
@@ -103,13 +104,15 @@ def trace(
         functions["predict"] = _from_raw_tensors(score, inputs, transform, raw)
     else:
         logging.warning("No signature `predict`: it takes plain columns, and the model needs sparse or ragged ones.")
-    functions |= _transforms(transform, transform_output.raw_feature_spec(), label)
+    functions |= _transforms(transform, transform_output.raw_feature_spec(), label_features(label))
     if embedding_layer:
         embed = _embedding(model_tensors.embedding_model(model, embedding_layer), inputs)
         functions["embedding"] = _from_examples(embed, inputs, transform, serving_spec)
-    label_spec = transform_output.transformed_feature_spec()[label]
-    task, inferring = inference.signature(scored, functions["serving_default"], label_spec, class_names)
-    functions |= inferring
+    task = None
+    if isinstance(label, str):
+        label_spec = transform_output.transformed_feature_spec()[label]
+        task, inferring = inference.signature(scored, functions["serving_default"], label_spec, class_names)
+        functions |= inferring
     concrete = {name: function.get_concrete_function() for name, function in functions.items()}
     return Signatures(concrete, serving_spec, inputs, raw, task)
 
@@ -158,14 +161,17 @@ def _from_raw_tensors(
     return from_raw_tensors
 
 
-def _transforms(transform: Transform, raw_spec: Mapping[str, FeatureSpec], label: str) -> dict[str, Function]:
+def _transforms(
+    transform: Transform, raw_spec: Mapping[str, FeatureSpec], labels: Sequence[str]
+) -> dict[str, Function]:
     @tf.function(input_signature=EXAMPLES, autograph=False)
     def transform_features(examples: tf.Tensor) -> Tensors:
         return dict(transform(tf.io.parse_example(examples, raw_spec)))
 
     @tf.function(input_signature=EXAMPLES, autograph=False)
     def transform_label(examples: tf.Tensor) -> Tensors:
-        return {label: transform_features(examples)[label]}
+        transformed = transform_features(examples)
+        return {label: transformed[label] for label in labels}
 
     return {"transform_features": transform_features, "transform_label": transform_label}
 

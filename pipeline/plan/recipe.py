@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from components.evaluation.settings import EvaluatorSettings
 from components.example_gen import files
@@ -18,6 +18,7 @@ from components.tflite.settings import TFLiteSettings
 from components.trainer.settings import TrainerSettings
 from contracts import yaml_settings
 from contracts.errors import SettingsError
+from contracts.labels import Label
 from contracts.near_names import did_you_mean
 from contracts.serving_settings import ServingSettings
 from contracts.settings import Settings
@@ -85,13 +86,14 @@ class RecipeSettings(Settings):
 
     Attributes:
         description: One sentence: what is predicted, from what.
-        label: The transformed feature that is the label.
+        label: The transformed feature that is the label; for a model with several outputs a list of features, each
+            learned by the output of its name, or features by output.
         nodes: The recipe's own nodes, by name.
     """
 
     description: str
     data: DataSettings
-    label: str
+    label: Label
     gate: GateSettings = GateSettings()
     transform: TransformSettings = TransformSettings()
     trainer: TrainerSettings
@@ -101,6 +103,31 @@ class RecipeSettings(Settings):
     pusher: PusherSettings = PusherSettings()
     serving: ServingSettings = ServingSettings()
     nodes: dict[str, NodeSettings] = Field(default_factory=dict)
+
+    @field_validator("label", mode="before")
+    @classmethod
+    def _listed_labels(cls, label: object) -> object:
+        by_output: object = label
+        if isinstance(label, list) and all(isinstance(name, str) and label.count(name) == 1 for name in label):
+            by_output = {name: name for name in label}
+        if not by_output or not isinstance(by_output, str | dict):
+            raise ValueError(f"received {label!r}, expected a feature, a list of features, or features by output")
+        return by_output
+
+    @model_validator(mode="after")
+    def _one_head_is_judged(self) -> RecipeSettings:
+        judged = self.evaluator.prediction_key
+        if isinstance(self.label, dict) and judged not in self.label:
+            raise ValueError(
+                f"evaluator.prediction_key is the output that is judged, by its label; received {judged}, expected one "
+                f"of those in label: {', '.join(self.label)}"
+            )
+        return self
+
+    @property
+    def judged_label(self) -> str:
+        """The transformed feature that the model is judged by."""
+        return self.label if isinstance(self.label, str) else self.label[str(self.evaluator.prediction_key)]
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,7 @@ TABLE: tuple[Node, ...] = (
         inputs={"examples": "ExampleGen.examples", "model": "Trainer.model", "baseline_model": "BaselineModel.model"},
         outputs={"evaluation": "ModelEvaluation", "blessing": "ModelBlessing"},
         arguments=lambda context: {
-            "label": context.recipe.settings.label,
+            "label": context.recipe.settings.judged_label,
             "settings": context.recipe.settings.evaluator,
             "sampled_rows": context.recipe.settings.infra_validator.rows,
         },
@@ -266,10 +266,11 @@ TABLE: tuple[Node, ...] = (
         outputs={"tflite_model": "TFLiteModel"},
         arguments=lambda context: {
             "name": context.recipe.name,
-            "label": context.recipe.settings.label,
+            "label": context.recipe.settings.judged_label,
+            "output": context.recipe.settings.evaluator.prediction_key or "",
             "settings": context.recipe.settings.tflite.model_dump_json(),
         },
-        settings=("tflite", "label"),
+        settings=("tflite", "label", "evaluator.prediction_key"),
         packages=("tensorflow", "flatbuffers"),
         when=lambda recipe: recipe.settings.tflite.quantization != "none",
         absence=("tflite.quantization is none.", "Ask for it in recipe.yaml or with `--set tflite.quantization=int8`."),

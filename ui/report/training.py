@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from contracts.content import ContentError
 from contracts.history import VALIDATION, History, read_history
+from contracts.labels import label_text
 from contracts.model_card import Card, Signature
 from ui.charts import Line, Lines
 from ui.parts import Column, Details, Facts, Group, Heading, Parts, Table, Text, Verbatim
@@ -143,7 +144,7 @@ def model_card_section(source: Source, surroundings: Surroundings) -> Parts:
         Facts(
             [
                 ("Model", card.name),
-                ("Predicts", card.label),
+                ("Predicts", label_text(card.label)),
                 ("Weights", number(card.num_parameters)),
                 ("Exported", card.created.isoformat(" ", "seconds")),
                 ("Artifact", line(link(model.id, surroundings.links.artifact(model.id)), " in ", code(model.uri))),

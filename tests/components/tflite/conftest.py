@@ -50,7 +50,7 @@ def execute(tmp_path: Path) -> Execute:
     def run(case: Case, **settings: Any) -> Any:
         model = new_artifact(tmp_path / "artifacts", TFLiteModel)
         text = TFLiteSettings.model_validate(settings).model_dump_json()
-        properties = {"name": "small", "label": case.label, "settings": text}
+        properties = {"name": "small", "label": case.label, "output": "", "settings": text}
         TFLite.EXECUTOR_SPEC.executor_class().Do(case.inputs, {"tflite_model": [model]}, properties)
         return model
 

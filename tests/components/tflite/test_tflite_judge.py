@@ -37,6 +37,8 @@ def test_the_output_to_judge_by() -> None:
     ids, embedding = spec(None, dtype=tf.int64), spec(None, 64)
     assert judge.scores_output({"class_ids": ids, "anything": spec(None, 3)}) == "anything"
     assert judge.scores_output({"embedding": embedding, "probabilities": spec(None, 3)}) == "probabilities"
+    heads = {"probabilities": spec(None, 3), "tip": spec(None, 1), "ids": ids}
+    assert [judge.scores_output(heads, judged) for judged in ("tip", "ids", "")] == ["tip", *["probabilities"] * 2]
     with pytest.raises(ExportError) as caught:
         judge.scores_output({"b": embedding, "a": spec(None, 3), "ids": ids})
     assert str(caught.value) == (

@@ -141,6 +141,7 @@ def test_asking_for_a_tf_lite_model_changes_the_pusher_alone(project: Path, plac
         "tflite.representative_rows": 200,
         "tflite.threads": 1,
         "label": "big",
+        "evaluator.prediction_key": None,
     }
     assert changed(without, with_it) == {"Pusher"}
 

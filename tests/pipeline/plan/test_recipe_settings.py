@@ -42,6 +42,26 @@ def test_defaults_are_filled_in(project: Path) -> None:
     assert settings.data.splits == {"train": 2, "eval": 1}
 
 
+def test_several_labels_are_by_output_and_one_of_them_is_judged(project: Path) -> None:
+    judged = "evaluator.prediction_key=tip"
+    listed = recipe.load("small", ["label=[tip, paid]", judged]).settings
+    assert (listed.label, listed.judged_label) == ({"tip": "tip", "paid": "paid"}, "tip")
+    mapped = recipe.load("small", ["label={tip: big, payment: paid}", judged]).settings
+    assert (mapped.label, mapped.judged_label) == ({"tip": "big", "payment": "paid"}, "big")
+    assert recipe.load("small", [judged]).settings.judged_label == "big"
+    assert mistake(project, None, "label={tip: big, payment: paid}") == (
+        "recipe.yaml: evaluator.prediction_key is the output that is judged, by its label; received None, expected one "
+        "of those in label: tip, payment."
+    )
+
+
+@pytest.mark.parametrize("label", ["5", "[]", "{}", "[tip, tip]", "[[tip]]", "''"])
+def test_a_label_is_a_feature_or_several(label: str, project: Path) -> None:
+    told = mistake(project, None, f"label={label}")
+    assert told.startswith(f"--set label={label}: label: received ")
+    assert told.endswith(", expected a feature, a list of features, or features by output.")
+
+
 def test_a_bare_metric_and_a_bare_slice_are_written_out(project: Path, edit: Edit) -> None:
     edit(YAML, "    AUC: {lower_bound: 0.5}", "    AUC: {lower_bound: 0.5}\n    Recall:\n  slices: [company, [a, b]]")
     evaluator = recipe.load("small").settings.evaluator
