@@ -8,7 +8,7 @@ ENGINE ?= millrace-engine:0.1.0
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test e2e chaos lint format bench-taxi bench-seeds bench-ingest bench-training bench-serving bench-flink image wheel lock clean
+.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test e2e chaos lint format bench-taxi bench-seeds bench-ingest bench-intervals bench-training bench-serving bench-flink image wheel lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -68,6 +68,9 @@ bench-seeds: setup  ## Train the taxi recipe with three seeds: its metrics, mean
 
 bench-ingest: setup  ## Time ingest against stock CsvExampleGen
 	@$(BIN)/python -m benchmarks.ingest
+
+bench-intervals: setup  ## Measure how often the intervals of areas under curves hold the truth
+	@$(BIN)/python -m benchmarks.intervals
 
 bench-training: setup  ## Measure the Trainer: precision, fit, input, workers, recompute, TF Lite
 	@$(BIN)/python -m benchmarks.training

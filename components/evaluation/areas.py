@@ -1,9 +1,8 @@
-"""Areas under the ROC and the precision-recall curve, and how far chance may take them.
+"""Areas under the ROC and the precision-recall curve, with their standard errors.
 
-Each row's contribution to an area's error is kept (its influence, with the opposite sign of no account): the sum of
-their squares is the variance, and that of two models' contributions, subtracted row by row, the variance of a paired
-difference. Rows have weights; what is a number of rows in the formulas is then Kish's effective number,
-(Σ w)² / Σ w² (Kish (1965), Survey sampling, section 11.7).
+Each row contributes to an area's error. The sum of the squared contributions is the variance; if the contributions of
+two models are subtracted row by row, it is the variance of their paired difference. Rows have weights: where a formula
+has a number of rows, Kish's effective number stands, (Σ w)² / Σ w² (Kish (1965), Survey sampling, section 11.7).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Area:
 
     Attributes:
         value: From 0 to 1.
-        contributions: What each row adds to the error, [n]; their squares add up to the variance.
+        contributions: Each row's contribution to the error, [n]; the sum of their squares is the variance.
     """
 
     value: float
@@ -105,18 +104,17 @@ def interpolated(above: Array, below: Array) -> float:
 
 
 def too_few(positive: Array, weights: Array, areas_under_roc: Sequence[float], needed: int) -> str | None:
-    """Why there are too few rows to say how sure an area is; None where there are enough.
+    """Why there are too few rows for the interval of an area; None if there are enough.
 
-    An area is far from certain by a few rows that are ranked worse than most of the other class. Whether the data hold
-    their share of these decides whether the variance estimated from them is worth anything: with too few expected, it
-    is too small just when the area is too high. They are about as many as the rows of the smaller class times
-    1 - AUC.
+    The variance of an area comes from the few rows that are ranked wrongly. If hardly any are to be expected, a sample
+    often has less than its share of them: then the area is too high and the estimated variance too small at the same
+    time, and the interval misses the truth. About as many rows are misranked as the smaller class has, times 1 - AUC.
 
     Args:
         positive: As for `roc`.
         weights: As for `roc`.
-        areas_under_roc: That of the model, or those of both.
-        needed: How many misranked rows.
+        areas_under_roc: The area of the model, or those of both models.
+        needed: The least number of misranked rows.
     """
     area = float(np.mean(areas_under_roc))
     wrong = min(area, 1 - area)
@@ -130,12 +128,12 @@ def too_few(positive: Array, weights: Array, areas_under_roc: Sequence[float], n
 
 
 def effective_rows(weights: Array) -> float:
-    """Of how many rows of equal weight the mean would be as sure."""
+    """Kish's effective number of rows: so many rows of equal weight would give a mean as precise as these."""
     return float(weights.sum() ** 2 / (weights @ weights)) if len(weights) else 0.0
 
 
 def weight_by_level(positive: Array, score: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Each row's place among the different scores, the highest first; and what positive and other rows weigh there."""
+    """Each row's index among the distinct scores, highest first; the weights of positive and of other rows at each."""
     values, level = np.unique(-score, return_inverse=True)
     above, below = (np.bincount(level[rows], weights[rows], len(values)) for rows in (positive, ~positive))
     return level, above, below
@@ -146,7 +144,7 @@ def _sum_from(values: Array) -> Array:
 
 
 def _unbiased(weights: Array) -> float:
-    """Makes of a root mean square around the mean an estimate of the standard deviation; of one row there is none."""
+    """The factor from a root mean square around the mean to the estimated standard deviation; NaN for one row."""
     rows = effective_rows(weights)
     return math.sqrt(rows / (rows - 1)) if rows > 1 else math.nan
 

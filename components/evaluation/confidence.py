@@ -1,4 +1,4 @@
-"""How sure an evaluation is: values and intervals computed from the rows that it kept, held against TFMA's."""
+"""Values and confidence intervals of metrics, computed from the predictions table and checked against TFMA's values."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ShownArea:
     """An area under a curve.
 
     Attributes:
-        exact: Of the scores themselves.
-        binned: Of the scores in TFMA's bins: what TFMA says, if it measures the same.
+        exact: Computed from the scores themselves.
+        binned: Computed from the scores in TFMA's bins: TFMA's own value, if it measures the same metric.
     """
 
     exact: float
@@ -39,14 +39,14 @@ class ShownArea:
 
 @dataclass(frozen=True)
 class Confidence:
-    """What is known about the metrics of one group of rows.
+    """The values and intervals of the metrics of one group of rows.
 
     Attributes:
-        estimates: By metric, where there is an interval.
-        differences: By metric, likewise, where there is a baseline.
-        reasons: By metric why there is no interval.
-        areas: By metric and whether it is the baseline's; nothing where the table lacks rows.
-        sampling: Which rows the table keeps.
+        estimates: By metric; the metrics that have an interval.
+        differences: By metric; the candidate's value less the baseline's.
+        reasons: By metric; why it has no interval.
+        areas: By metric and whether it is the baseline's; empty if the table lacks rows.
+        sampling: How the table's rows were chosen.
     """
 
     estimates: dict[str, Estimate] = field(default_factory=dict)
@@ -112,7 +112,7 @@ def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Se
 
 
 class _Group:
-    """The metrics of one group of rows: those from sums that are drawn anew, and the areas under curves."""
+    """The metrics of one group of rows: those that are functions of sums over rows, and the areas under curves."""
 
     def __init__(self, rows: ScoredRows, names: Sequence[str], sampling: Sampling, exact: bool) -> None:
         self._rows, self._names, self._sampling, self._exact = rows, names, sampling, exact
@@ -131,12 +131,12 @@ class _Group:
         return [(False, self._rows.predictions), *([] if baseline is None else [(True, baseline)])]
 
     def _drawn(self) -> dict[tuple[str, bool], Array]:
-        """The columns whose sums are drawn anew; an interval of a proportion alone takes none."""
+        """The columns that are bootstrapped; the interval of a proportion does not need it, only its difference."""
         compared = self._rows.baseline is not None
         return {key: part for key, part in self._columns.items() if compared or not self._measures[key[0]].proportion}
 
     def columns(self) -> Array:
-        """What is to be summed up over rows that are drawn anew, [n, s]."""
+        """The columns to sum up over bootstrapped rows, [n, s]."""
         return np.concatenate([np.zeros((len(self._rows.labels), 0)), *self._drawn().values()], axis=1)
 
     def confidence(self, drawn: Array) -> Confidence:
@@ -187,7 +187,7 @@ class _Group:
                 continue
             made = [curve.area(positive, each, weights) for each in scores]
             binned = [curve.area(positive, _binned(each), weights).value for each in scores]
-            values = [area.value for area in made] if self._sampling.kept == 1 else binned
+            values = [area.value for area in made] if self._sampling.fraction == 1 else binned
             if reason := areas.too_few(positive, weights, under_roc[:1], curve.misranked):
                 known.reasons[name] = reason
             else:

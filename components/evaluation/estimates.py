@@ -1,4 +1,4 @@
-"""What the kept rows say of a metric: a value, and the interval of the value that is shown instead of it."""
+"""Estimates of metrics from the rows of the table, and the confidence intervals of the values that are shown."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ TOLERANCE = 0.002
 """How far a value computed from the table may be from TFMA's, times the value where that is more than 1."""
 
 SAMPLING_ERRORS = 5
-"""Where the table keeps a sample of the rows, how many standard errors of the sampling it may be off besides."""
+"""If the table holds a sample of the rows: how many standard errors of the sampling it may be off in addition."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which part of an evaluation's rows the table keeps.
+    """How the table's rows were chosen from all rows of the evaluation.
 
     Attributes:
-        kept: A fraction.
-        clustering: How many rows are kept or left out together, on average over rows: those that are equal have one
-            digest. 1 where all are kept.
+        fraction: The fraction of the rows that the table holds.
+        clustering: How many rows are in the table or left out together, on average over rows: equal rows have the same
+            digest. 1 if the table holds all rows.
     """
 
-    kept: float = 1.0
+    fraction: float = 1.0
     clustering: float = 1.0
 
     @classmethod
     def of(cls, table: PredictionsTable) -> Sampling:
-        """That of a table."""
+        """The sampling of a table."""
         rows = len(table.digests)
         if rows in {0, table.rows}:
             return ALL_ROWS
@@ -44,12 +44,12 @@ class Sampling:
 
     @property
     def shrink(self) -> float:
-        """How much narrower than the table's the interval of a value of all rows is."""
-        return math.sqrt(self.kept)
+        """How wide an interval of a value from all rows is, as a fraction of the one from the table's rows."""
+        return math.sqrt(self.fraction)
 
     def tolerance(self, value: float, standard_error: float) -> float:
         """How far a value from the table may be from TFMA's, of all rows."""
-        sampling = SAMPLING_ERRORS * standard_error * math.sqrt(self.clustering * (1 - self.kept))
+        sampling = SAMPLING_ERRORS * standard_error * math.sqrt(self.clustering * (1 - self.fraction))
         return TOLERANCE * max(1.0, abs(value)) + sampling
 
 
@@ -58,12 +58,12 @@ ALL_ROWS = Sampling()
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the table says of a metric or a difference.
+    """A metric, or its difference from the baseline's, as computed from the table.
 
     Attributes:
-        value: As TFMA would compute it from these rows.
-        standard_error: The value's.
-        around: The interval of a value that is shown, and of how much narrower it is (`Sampling.shrink`).
+        value: What TFMA would compute from the same rows.
+        standard_error: The standard error of the value.
+        around: Makes the interval around a value that is shown; the second argument is `Sampling.shrink`.
     """
 
     value: float
@@ -71,7 +71,7 @@ class Estimate:
     around: Callable[[float, float], Interval | None]
 
     def interval(self, shown: float, sampling: Sampling) -> Interval | None:
-        """The interval of a value that is shown; None where that is of another quantity."""
+        """The interval of a value that is shown; None if that value is of another quantity than this one."""
         if abs(self.value - shown) > sampling.tolerance(shown, self.standard_error):
             return None
         return self.around(shown, sampling.shrink)
@@ -94,7 +94,7 @@ def proportion(successes: Array, trials: Array) -> Estimate | None:
 
 
 def bootstrapped(value: float, replicates: Array, method: str) -> Estimate | None:
-    """What rows that are drawn anew say; None where some draws leave it undefined."""
+    """A metric with its bootstrap replicates, [replicates]; None if it is undefined in some of them."""
     interval = intervals.percentiles(replicates, method)
     if interval is None or interval.standard_error is None or not math.isfinite(value):
         return None
@@ -104,7 +104,7 @@ def bootstrapped(value: float, replicates: Array, method: str) -> Estimate | Non
 
 
 def area(value: float, standard_error: float, method: str) -> Estimate:
-    """An area under a curve; no interval where 0 or 1 is shown."""
+    """An area under a curve; if 0 or 1 is shown, it has no interval."""
 
     def around(shown: float, shrink: float) -> Interval | None:
         inside = 0 < shown < 1

@@ -47,11 +47,11 @@ def wilson(share: float, trials: float) -> Interval:
 
 
 def effective_trials(successes: Array, trials: Array) -> float:
-    """How many rows of equal weight would say as much of a proportion, for Wilson's interval.
+    """The number of trials of equal weight that would give a proportion as precise, for Wilson's interval.
 
-    The proportion's variance, linearized as a ratio's, is that of so many trials: Korn & Graubard (1998), Confidence
+    It is chosen so that their variance is the linearized variance of the ratio: Korn & Graubard (1998), Confidence
     intervals for proportions with small expected number of positive counts estimated from survey data. Survey
-    Methodology 24:193-201. Not more than Kish's number, which does not depend on how the few heaviest rows fell.
+    Methodology 24:193-201. It is at most Kish's number, since the variance may happen to be small by chance.
 
     Args:
         successes: What each row weighs as a success, 0 where it is none, [n].
@@ -74,9 +74,9 @@ def logit_interval(value: float, standard_error: float, method: str) -> Interval
     the ROC curve of a continuous-scale diagnostic test. Statistical Methods in Medical Research 17:207-221.
 
     Args:
-        value: Between 0 and 1, neither of them.
-        standard_error: The value's.
-        method: How that was estimated.
+        value: Greater than 0 and less than 1.
+        standard_error: The standard error of the value.
+        method: How the standard error was estimated.
     """
     middle = math.log(value / (1 - value))
     spread = QUANTILE * standard_error / (value * (1 - value))
@@ -129,13 +129,13 @@ def percentiles(replicates: Array, method: str = BOOTSTRAP) -> Interval | None:
 
 
 def moved(interval: Interval, value: float, shown: float, shrink: float) -> Interval:
-    """The interval of a value, as that of another computed from more rows.
+    """An interval moved to a value that was computed from more rows.
 
     Args:
-        interval: To move.
-        value: What it was made for.
-        shown: What it shall be of, and hold.
-        shrink: How much narrower it shall be, from 0 to 1.
+        interval: The interval of `value`.
+        value: The value from the table.
+        shown: The value that the new interval is of, and always contains.
+        shrink: The width of the new interval as a fraction of the old one's.
     """
     low, high = (shown + (end - value) * shrink for end in (interval.low, interval.high))
     error = None if interval.standard_error is None else interval.standard_error * shrink

@@ -69,9 +69,9 @@ class Measure:
     """A metric.
 
     Attributes:
-        columns: From labels and predictions to what is summed up, [n, s].
+        columns: From labels and predictions to the columns that are summed up over rows, [n, s].
         value: From the sums, [s] or [s, replicates], to the metric.
-        proportion: Whether it is the share of the first column's rows among the second's, both bool.
+        proportion: Whether the metric is the share of the first column's rows among the second's; both are bool.
     """
 
     columns: Callable[[Array, Array], Array]
@@ -85,7 +85,7 @@ def measure_named(task: Task, name: str) -> Measure | None:
 
 
 def measure_names(task: Task) -> list[str]:
-    """The class names of the metrics that `of` knows."""
+    """The class names of the metrics that `measure_named` knows."""
     return list(_BY_TASK[task])
 
 

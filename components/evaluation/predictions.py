@@ -1,7 +1,7 @@
 """The predictions table of an evaluation: label, prediction and slices of each row, side by side in arrays.
 
-Parts of a table are merged in any order and give the same. Above `MAX_ROWS` rows, those with the smallest digests are
-table: a random choice that depends neither on order nor on batches. NumPy alone reads the file.
+Parts of a table can be merged in any order, with the same result. Of more than `MAX_ROWS` rows the table holds those
+with the smallest digests: a random choice that depends neither on order nor on batches. NumPy alone can read the file.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_ROWS = 200_000
-"""Of how many rows label and prediction are kept at most."""
+"""The most rows whose label and prediction the table holds."""
 
 MAX_VALUES = 10_000_000
-"""How many numbers the predictions of one model may be that are kept; with many classes, of fewer rows."""
+"""The most numbers that the predictions of one model may have; with many classes the table holds fewer rows."""
 
 WORST_ROWS = 20
 

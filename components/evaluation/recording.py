@@ -248,14 +248,24 @@ def _values(column: Any, rows: int) -> tuple[Array, tuple[Values, ...]]:
     return np.array(codes, np.int32), tuple(positions)
 
 
+def check_weights(batch: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
+    """The batch, if each of its rows has a weight.
+
+    Raises:
+        DataError: A row's weight is missing, negative or no number.
+    """
+    _weights(batch, source, np.asarray(batch[constants.INPUT_KEY]).size)
+    return batch
+
+
 def _weights(batch: Mapping[str, Any], source: Source, rows: int) -> Array:
     """What each row weighs, float64 [rows]."""
     cells = _cells(_feature(batch, source.candidate, str(source.weight)), rows)
     wrong = [cell for cell in cells if not (len(cell) == 1 and _is_weight(cell[0]))]
     if wrong:
         raise DataError(
-            f"evaluator.example_weight: of {rows:,} rows that were read together {len(wrong):,} have no weight in "
-            f"{source.weight!r}; received {wrong[0]}, expected one number of at least 0.",
+            f"evaluator.example_weight: no weight in {source.weight!r} in {len(wrong):,} of {rows:,} rows that were "
+            f"read together; received {wrong[0]}, expected one number of at least 0.",
             "Give each row its weight in the data, or take example_weight out of recipe.yaml.",
         )
     return np.array(cells, np.float64).ravel()

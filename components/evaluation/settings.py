@@ -61,7 +61,7 @@ class EvaluatorSettings(Settings):
         metrics: TFMA or Keras metric class names, each with its bar (or nothing).
         slices: Raw features by whose values the metrics are broken down; a list crosses several.
         prediction_key: Which output of the model is judged, where it serves several.
-        example_weight: A raw feature: how much a row counts for in all metrics and intervals, at least 0.
+        example_weight: A raw feature with the weight of each row, at least 0, in all metrics and intervals.
         min_slice_rows: Slices with fewer rows are left out of the printed table; TFMA's output holds them all.
     """
 

@@ -16,9 +16,10 @@ from tensorflow_model_analysis.api import model_eval_lib
 from tensorflow_model_analysis.extractors import unbatch_extractor
 from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
 
-from components.evaluation.recording import Record, Recorder
+from components.evaluation.recording import Record, Recorder, Source, check_weights
 
 STAGE = "RecordPredictions"
+WEIGHTS_STAGE = "CheckWeights"
 
 
 def complete_config(config: tfma.EvalConfig, has_baseline: bool) -> tfma.EvalConfig:
@@ -79,5 +80,10 @@ def extractors(shared_model: Any, config: tfma.EvalConfig, recorders: Sequence[R
     own: list[Any] = model_eval_lib.default_extractors(eval_shared_model=shared_model, eval_config=config)
     names = [extractor.stage_name for extractor in own]
     recording = tfma.extractors.Extractor(stage_name=STAGE, ptransform=Record(recorders))
-    own.insert(names.index(unbatch_extractor.UNBATCH_EXTRACTOR_STAGE_NAME), recording)
+    place = names.index(unbatch_extractor.UNBATCH_EXTRACTOR_STAGE_NAME)
+    own.insert(place, recording)
+    source = Source.of(config)
+    if source.weight:
+        # On the way of the rows: TFMA's metrics fail at a row without a weight, and do not say so.
+        own.insert(place, tfma.extractors.Extractor(WEIGHTS_STAGE, beam.Map(check_weights, source)))
     return own

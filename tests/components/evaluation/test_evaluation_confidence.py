@@ -1,4 +1,4 @@
-"""How sure each metric of an evaluation is said to be."""
+"""Confidence intervals of metrics: their methods, samples of the rows, weights and slices."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ MADE = scores_like_taxi(3000)
 NAMES = ["AUC", "BinaryAccuracy", "Precision", "Calibration", "F1Score", "AUCPrecisionRecall", "Rouge"]
 
 
-def sure(kept: PredictionsTable, names: list[str] = NAMES) -> Confidence:
-    [found] = confidence.measure_confidence(kept, names, [()])
-    return found
+def measured(kept: PredictionsTable, names: list[str] = NAMES) -> Confidence:
+    [known] = confidence.measure_confidence(kept, names, [()])
+    return known
 
 
-def values(found: Confidence) -> dict[str, float]:
-    return {name: estimate.value for name, estimate in found.estimates.items()}
+def values(known: Confidence) -> dict[str, float]:
+    return {name: estimate.value for name, estimate in known.estimates.items()}
 
 
-def interval_of(found: Confidence, name: str) -> Interval:
+def interval_of(known: Confidence, name: str) -> Interval:
     """That of the value computed here."""
-    interval = found.interval(name, found.estimates[name].value)
+    interval = known.interval(name, known.estimates[name].value)
     assert interval is not None
     return interval
 
 
-def difference_of(found: Confidence, name: str) -> Difference:
-    difference = found.difference(name, found.differences[name].value, 0.0)
+def difference_of(known: Confidence, name: str) -> Difference:
+    difference = known.difference(name, known.differences[name].value, 0.0)
     assert difference is not None
     return difference
 
 
 def test_each_metric_names_its_method() -> None:
-    found = sure(kept_of(MADE.labels, MADE.scores))
-    methods = {name: interval_of(found, name).method for name in found.estimates}
+    known = measured(kept_of(MADE.labels, MADE.scores))
+    methods = {name: interval_of(known, name).method for name in known.estimates}
     assert methods == {
         "AUC": "DeLong, logit scale",
         "BinaryAccuracy": "Wilson",
@@ -52,34 +52,34 @@ def test_each_metric_names_its_method() -> None:
 
 def test_proportions_count_the_right_rows() -> None:
     labels, scores = [1, 1, 1, 0, 0], [0.9, 0.5, 0.6, 0.7, 0.1]
-    found = sure(kept_of(labels, scores), ["Precision", "Recall", "Specificity", "BinaryAccuracy"])
+    known = measured(kept_of(labels, scores), ["Precision", "Recall", "Specificity", "BinaryAccuracy"])
     # 0.5 is not above the threshold.
-    assert values(found) == pytest.approx(
+    assert values(known) == pytest.approx(
         {"Precision": 2 / 3, "Recall": 2 / 3, "Specificity": 0.5, "BinaryAccuracy": 0.6}
     )
     for name, share, trials in (("Precision", 2 / 3, 3), ("BinaryAccuracy", 0.6, 5)):
-        interval, expected = interval_of(found, name), intervals.wilson(share, trials)
+        interval, expected = interval_of(known, name), intervals.wilson(share, trials)
         assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_differences_are_paired() -> None:
-    found = sure(kept_of(MADE.labels, MADE.scores, baseline=MADE.worse))
-    assert set(found.differences) == set(NAMES) - {"Rouge"}
-    ours, theirs = (sure(kept_of(MADE.labels, scores)) for scores in (MADE.scores, MADE.worse))
-    for name in found.differences:
-        difference, interval = difference_of(found, name), interval_of(ours, name)
+    known = measured(kept_of(MADE.labels, MADE.scores, baseline=MADE.worse))
+    assert set(known.differences) == set(NAMES) - {"Rouge"}
+    ours, theirs = (measured(kept_of(MADE.labels, scores)) for scores in (MADE.scores, MADE.worse))
+    for name in known.differences:
+        difference, interval = difference_of(known, name), interval_of(ours, name)
         assert difference.value == pytest.approx(values(ours)[name] - values(theirs)[name], abs=1e-9)
         assert difference.low < difference.value < difference.high
         # Most of what rows have by chance they have for both models.
         assert difference.high - difference.low < 0.8 * (interval.high - interval.low)
         assert difference.high - difference.low == pytest.approx(2 * 1.96 * (difference.standard_error or 0), rel=0.1)
-    assert difference_of(found, "AUC").method == "paired DeLong"
-    assert difference_of(found, "AUCPrecisionRecall").method == "paired linearized"
-    assert difference_of(found, "F1Score").method == "paired bootstrap"
+    assert difference_of(known, "AUC").method == "paired DeLong"
+    assert difference_of(known, "AUCPrecisionRecall").method == "paired linearized"
+    assert difference_of(known, "F1Score").method == "paired bootstrap"
 
 
 def test_the_standard_error_of_a_paired_difference() -> None:
-    difference = sure(kept_of(MADE.labels, MADE.scores, baseline=MADE.worse)).differences["BinaryAccuracy"]
+    difference = measured(kept_of(MADE.labels, MADE.scores, baseline=MADE.worse)).differences["BinaryAccuracy"]
     # Of n rows those that one model alone has right, by McNemar (1947).
     right, wrong = (((made > 0.5) == MADE.labels) for made in (MADE.scores, MADE.worse))
     gained, lost = (right & ~wrong).mean(), (~right & wrong).mean()
@@ -89,14 +89,14 @@ def test_the_standard_error_of_a_paired_difference() -> None:
 
 
 def test_a_model_does_not_differ_from_itself() -> None:
-    found = sure(kept_of(MADE.labels, MADE.scores, baseline=MADE.scores))
-    each = [difference_of(found, name) for name in found.differences]
+    known = measured(kept_of(MADE.labels, MADE.scores, baseline=MADE.scores))
+    each = [difference_of(known, name) for name in known.differences]
     assert {(one.low, one.value, one.high, one.standard_error) for one in each} == {(0.0, 0.0, 0.0, 0.0)}
 
 
 def test_two_models_that_make_no_mistake_are_not_said_to_be_equal() -> None:
-    found = sure(kept_of([1, 1, 0, 0], [0.9, 0.8, 0.2, 0.1], baseline=[0.7, 0.6, 0.5, 0.4]), ["AUC"])
-    assert (found.differences, set(found.reasons)) == ({}, {"AUC"})
+    known = measured(kept_of([1, 1, 0, 0], [0.9, 0.8, 0.2, 0.1], baseline=[0.7, 0.6, 0.5, 0.4]), ["AUC"])
+    assert (known.differences, set(known.reasons)) == ({}, {"AUC"})
 
 
 def test_slices_have_intervals_of_their_own_rows() -> None:
@@ -104,7 +104,7 @@ def test_slices_have_intervals_of_their_own_rows() -> None:
     features = {"side": np.array([[word.encode()] for word in side], object)}
     kept = kept_of(MADE.labels, MADE.scores, baseline=MADE.worse, features=features)
     _, of_a, of_none = confidence.measure_confidence(kept, NAMES, [(), [("side", "a")], [("side", "c")]])
-    alone = sure(kept_of(*(column[side == "a"] for column in (MADE.labels, MADE.scores, MADE.worse))))
+    alone = measured(kept_of(*(column[side == "a"] for column in (MADE.labels, MADE.scores, MADE.worse))))
     assert set(of_a.differences) == set(alone.differences)
     assert difference_of(of_a, "AUC") == difference_of(alone, "AUC")
     ours, theirs = (made.differences["BinaryAccuracy"] for made in (of_a, alone))
@@ -117,29 +117,29 @@ def test_slices_have_intervals_of_their_own_rows() -> None:
 
 
 def test_an_interval_of_another_quantity_is_not_given() -> None:
-    found = sure(kept_of(MADE.labels, MADE.scores, baseline=MADE.worse))
-    value = found.estimates["BinaryAccuracy"].value
-    assert found.interval("BinaryAccuracy", value) is not None
-    assert found.interval("BinaryAccuracy", value + 0.1) is None
+    known = measured(kept_of(MADE.labels, MADE.scores, baseline=MADE.worse))
+    value = known.estimates["BinaryAccuracy"].value
+    assert known.interval("BinaryAccuracy", value) is not None
+    assert known.interval("BinaryAccuracy", value + 0.1) is None
     reason = f"another quantity (the rows that were kept give {value:.4g})"
-    assert found.no_interval("BinaryAccuracy", value + 0.1) == reason
-    assert found.no_interval("Rouge", 0.5) is None
-    assert found.interval("BinaryAccuracy", None) is None
-    assert found.interval("Rouge", 0.5) is None
-    apart = found.differences["AUC"].value
-    assert found.difference("AUC", 0.9, 0.9 - apart) is not None
-    assert found.difference("AUC", 0.9, None) is None
-    assert found.difference("AUC", 0.9, 0.5) is None
+    assert known.no_interval("BinaryAccuracy", value + 0.1) == reason
+    assert known.no_interval("Rouge", 0.5) is None
+    assert known.interval("BinaryAccuracy", None) is None
+    assert known.interval("Rouge", 0.5) is None
+    apart = known.differences["AUC"].value
+    assert known.difference("AUC", 0.9, 0.9 - apart) is not None
+    assert known.difference("AUC", 0.9, None) is None
+    assert known.difference("AUC", 0.9, 0.5) is None
 
 
 def test_rows_that_are_no_numbers_are_left_out() -> None:
     scores = np.append(MADE.scores[:500], np.nan)
     labels = np.append(MADE.labels[:500], 1)
-    found, without = sure(kept_of(labels, scores)), sure(kept_of(MADE.labels[:500], MADE.scores[:500]))
-    assert values(found) == values(without)
-    assert all(interval_of(found, name) == interval_of(without, name) for name in found.estimates)
+    known, without = measured(kept_of(labels, scores)), measured(kept_of(MADE.labels[:500], MADE.scores[:500]))
+    assert values(known) == values(without)
+    assert all(interval_of(known, name) == interval_of(without, name) for name in known.estimates)
     # Of what TFMA makes of such a row nothing is known: its own areas are shown.
-    assert found.areas == {}
+    assert known.areas == {}
 
 
 @pytest.mark.parametrize(
@@ -151,11 +151,11 @@ def test_rows_that_are_no_numbers_are_left_out() -> None:
     ],
 )
 def test_an_area_of_too_few_rows_says_so(labels: list[int], scores: list[float], reason: str) -> None:
-    found = sure(kept_of(labels, scores), ["AUC", "BinaryAccuracy"])
-    assert set(found.estimates) == {"BinaryAccuracy"}
-    assert found.reasons == {"AUC": reason}
-    assert found.no_interval("AUC", 0.5) == reason
-    assert found.no_interval("BinaryAccuracy", found.estimates["BinaryAccuracy"].value) is None
+    known = measured(kept_of(labels, scores), ["AUC", "BinaryAccuracy"])
+    assert set(known.estimates) == {"BinaryAccuracy"}
+    assert known.reasons == {"AUC": reason}
+    assert known.no_interval("AUC", 0.5) == reason
+    assert known.no_interval("BinaryAccuracy", known.estimates["BinaryAccuracy"].value) is None
 
 
 EVERY = scores_like_taxi(8000)
@@ -163,7 +163,7 @@ EVERY = scores_like_taxi(8000)
 
 def test_intervals_of_a_sample_are_of_the_values_of_all_rows() -> None:
     whole = kept_of(EVERY.labels, EVERY.scores, baseline=EVERY.worse)
-    theirs, sample = sure(whole), sure(predictions.merge_tables([whole], max_rows=1000))
+    theirs, sample = measured(whole), measured(predictions.merge_tables([whole], max_rows=1000))
     assert sample.sampling == estimates.Sampling(1 / 8, 1.0)
     assert sample.areas == {}
     for name, estimate in theirs.estimates.items():
@@ -181,7 +181,7 @@ def test_intervals_of_a_sample_are_of_the_values_of_all_rows() -> None:
 
 def test_a_difference_of_a_sample_is_that_of_the_values_shown() -> None:
     whole = kept_of(EVERY.labels, EVERY.scores, baseline=EVERY.worse)
-    theirs, sample = sure(whole), sure(predictions.merge_tables([whole], max_rows=1000))
+    theirs, sample = measured(whole), measured(predictions.merge_tables([whole], max_rows=1000))
     for name in ("AUC", "BinaryAccuracy", "Calibration"):
         shown = theirs.differences[name].value + 0.5
         difference, expected = sample.difference(name, shown, 0.5), difference_of(theirs, name)
@@ -195,7 +195,7 @@ def test_rows_that_are_equal_are_sampled_together() -> None:
     rows = [f"row {number // 20}".encode() for number in range(8000)]
     same = np.repeat(np.arange(400), 20)
     table = kept_of(EVERY.labels[same], EVERY.scores[same], rows=rows)
-    theirs, sample = sure(table), sure(predictions.merge_tables([table], max_rows=400))
+    theirs, sample = measured(table), measured(predictions.merge_tables([table], max_rows=400))
     assert sample.sampling == estimates.Sampling(1 / 20, 20.0)
     # Twenty different rows are a poor sample: far off, and yet of the same quantity.
     shown = theirs.estimates["BinaryAccuracy"].value
@@ -208,8 +208,8 @@ def test_rows_that_are_equal_are_sampled_together() -> None:
 
 def test_equal_weights_change_nothing() -> None:
     labels, scores, worse = (column[:500] for column in (MADE.labels, MADE.scores, MADE.worse))
-    alike = sure(kept_of(labels, scores, baseline=worse))
-    weighted = sure(kept_of(labels, scores, baseline=worse, weights=np.full(500, 4.0)))
+    alike = measured(kept_of(labels, scores, baseline=worse))
+    weighted = measured(kept_of(labels, scores, baseline=worse, weights=np.full(500, 4.0)))
     assert values(weighted) == pytest.approx(values(alike))
     for name in alike.estimates:
         one, other = interval_of(alike, name), interval_of(weighted, name)
@@ -219,19 +219,19 @@ def test_equal_weights_change_nothing() -> None:
 
 def test_rows_that_weigh_nothing_do_not_count() -> None:
     counted = np.arange(3000) % 3 > 0
-    weighted = sure(kept_of(MADE.labels, MADE.scores, weights=counted.astype(float)))
-    alone = sure(kept_of(MADE.labels[counted], MADE.scores[counted]))
+    weighted = measured(kept_of(MADE.labels, MADE.scores, weights=counted.astype(float)))
+    alone = measured(kept_of(MADE.labels[counted], MADE.scores[counted]))
     assert values(weighted) == pytest.approx(values(alone))
     for name in alone.estimates:
         one, other = interval_of(alone, name), interval_of(weighted, name)
         assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=0.004), name
-    nothing = sure(kept_of(MADE.labels, MADE.scores, weights=np.zeros(3000)))
+    nothing = measured(kept_of(MADE.labels, MADE.scores, weights=np.zeros(3000)))
     assert (nothing.estimates, nothing.reasons) == ({}, {})
 
 
 def test_unequal_weights_make_intervals_wider() -> None:
     weights = np.random.default_rng(0).exponential(size=3000)
-    alike, weighted = (sure(kept_of(MADE.labels, MADE.scores, weights=each)) for each in (None, weights))
+    alike, weighted = (measured(kept_of(MADE.labels, MADE.scores, weights=each)) for each in (None, weights))
     for name in alike.estimates:
         narrow, wide = (each.high - each.low for each in (interval_of(alike, name), interval_of(weighted, name)))
         # Of rows with such weights half count; a heavy one among the few that decide costs more.

@@ -176,11 +176,16 @@ MISSING = VarLenTensorValue(np.array([1.0, 2.0]), np.array([[0, 0], [2, 0]]), np
 def test_a_row_without_a_weight_ends_the_evaluation(weights: Any, wrong: int, received: str) -> None:
     extracts = batch(np.array([0, 1, 1]), np.array([0.1, 0.2, 0.3]), {} if weights is None else {"weight": weights})
     with pytest.raises(DataError) as raised:
-        recording.read_batch(extracts, Source(None, None, "", (), "weight"))
-    assert str(raised.value).startswith(
-        f"evaluator.example_weight: of 3 rows that were read together {wrong} have no weight in 'weight'; "
+        recording.check_weights(extracts, Source(None, None, "", (), "weight"))
+    assert raised.value.what == (
+        f"evaluator.example_weight: no weight in 'weight' in {wrong} of 3 rows that were read together; "
         f"received {received}, expected one number of at least 0."
     )
+
+
+def test_rows_with_weights_pass() -> None:
+    extracts = batch(np.array([0, 1]), np.array([0.1, 0.2]), {"weight": np.array([[0], [2]])})
+    assert recording.check_weights(extracts, Source(None, None, "", (), "weight")) is extracts
 
 
 def test_features_of_several_kinds() -> None:

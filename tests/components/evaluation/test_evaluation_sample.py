@@ -97,3 +97,11 @@ def test_tfma_s_extractors_get_one_more_before_the_batches_are_taken_apart(monke
     extractors = tfma_run.extractors(None, config, recorders)
     assert [extractor.stage_name for extractor in extractors] == [names[0], tfma_run.STAGE, *names[1:]]
     assert list(extractors[1].ptransform._recorders) == recorders
+    config.model_specs[0].example_weight_key = "weight"
+    extractors = tfma_run.extractors(None, config, recorders)
+    assert [extractor.stage_name for extractor in extractors] == [
+        names[0],
+        tfma_run.WEIGHTS_STAGE,
+        tfma_run.STAGE,
+        *names[1:],
+    ]
