@@ -15,8 +15,9 @@ from tfx.utils import path_utils
 from components.artifacts import TFLiteModel, artifact_location
 from components.pusher import manifest, versions
 from components.tflite.settings import MODEL_FILE
+from contracts.content import read_record
 from contracts.errors import PushError
-from contracts.model_reports import NOT_BLESSED
+from contracts.model_reports import NOT_BLESSED, REPORT_FILE, InfraReport
 
 RUN_ID = data_types.RuntimeParameter(name=constants.PIPELINE_RUN_ID_PARAMETER_NAME, ptype=str)
 """The run that pushes. It keeps a Pusher from being cached: what a Pusher does depends on what is already served."""
@@ -48,7 +49,10 @@ def Pusher(  # noqa: N802  # TFX's form of a component
     Raises:
         PushError: The version cannot be written, or the model is not the one that the InfraValidator tried.
     """
-    origin = manifest.Origin(model_id=model.id, model_uri=artifact_location(model), run_id=run_id)
+    tried = read_record(Path(infra_blessing.uri, REPORT_FILE), InfraReport)
+    origin = manifest.Origin(
+        model_id=model.id, model_uri=artifact_location(model), run_id=run_id, differences=tried.paths
+    )
     base, saved_model = Path(base_directory), Path(path_utils.serving_model_path(model.uri))
     reason = _refusal(model_blessing, infra_blessing)
     withdrawn = None if reason else _withdrawn_version(saved_model, infra_blessing, base)

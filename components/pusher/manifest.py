@@ -32,6 +32,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from components.memo import file_digest
 from components.tflite.settings import MODEL_FILE
 from contracts.errors import PushError
+from contracts.model_reports import PathDifference
 
 MANIFEST_FILE = "assets.extra/manifest.json"
 """The manifest's path within a version; TensorFlow and TensorFlow Serving leave `assets.extra` alone."""
@@ -51,11 +52,14 @@ class Origin(_Part):
         model_id: The id of its Model artifact in the metadata store.
         model_uri: That artifact's folder.
         run_id: The run that pushed it.
+        differences: How far the served model is from what was evaluated and trained, as the InfraValidator measured it.
+            Not in the card: that is among the files whose digests say which model this is.
     """
 
     model_id: int
     model_uri: str
     run_id: str
+    differences: list[PathDifference] = []
 
 
 class Rollback(_Part):

@@ -15,8 +15,12 @@ from tfx.types import standard_artifacts
 from components.artifacts import TFLiteModel
 from components.pusher import component, manifest, versions
 from contracts.errors import PushError
+from contracts.model_reports import InfraReport, PathDifference, Tolerance
 
 REAL_DIGEST = "the model's"
+DIFFERENCE = PathDifference(
+    path="gRPC predict", rows=2, differing=0, difference=1e-7, tolerance=Tolerance(1e-5, 1e-5), output="score", row=1
+)
 
 
 class Push:
@@ -49,6 +53,8 @@ class Push:
         blessing.set_int_custom_property("blessed", blessed)
         infra_blessing = self._artifact(standard_artifacts.InfraBlessing)
         infra_blessing.set_int_custom_property("blessed", infra_blessed)
+        tried = InfraReport(blessed=bool(infra_blessed), paths=[DIFFERENCE])
+        Path(infra_blessing.uri, "report.json").write_text(tried.model_dump_json())
         digest = manifest.digest_of_files(manifest.files_of(serving)) if tried_digest == REAL_DIGEST else tried_digest
         infra_blessing.set_string_custom_property("model_digest", digest)
         inputs = {"model": [model], "model_blessing": [blessing], "infra_blessing": [infra_blessing]}
@@ -86,7 +92,7 @@ def test_a_blessed_model_is_pushed_and_noted(run: Push, base: Path) -> None:
         "pushed_time": "2023-11-14T22:13:20.900000+00:00",
         "current_model_id": 7,
     }
-    assert version.manifest.origin.run_id == "small-1"
+    assert (version.manifest.origin.run_id, version.manifest.origin.differences) == ("small-1", [DIFFERENCE])
     assert json.loads(Path(pushed.uri, "pushed.json").read_text())["pushed_version"] == str(NOW)
 
 
