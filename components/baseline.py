@@ -1,54 +1,92 @@
-"""Which model a candidate is compared with."""
+"""Which models a candidate is compared with: the served one, and the best served so far."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import ml_metadata as mlmd
 from tfx.dsl.components.common import resolver
-from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import LatestBlessedModelStrategy
 from tfx.types import Artifact, BaseChannel, Channel
 from tfx.types.standard_artifacts import Model, ModelBlessing, PushedModel
 
+REFERENCE_PROPERTY = "reference_model_id"
+"""The custom property of a `ModelBlessing` that holds the id of the best model among those served up to its own."""
+
 
 def baseline_model(candidate: BaseChannel) -> resolver.Resolver:
-    """The node that looks up the model that `candidate` is compared with; its output is `model`."""
+    """The node that looks up the models that `candidate` is compared with; its outputs: `model`, `reference_model`."""
     return resolver.Resolver(
-        strategy_class=LatestOtherBlessedModelStrategy,
+        strategy_class=ServedModelStrategy,
         candidate=candidate,
         model=Channel(type=Model),
+        reference_model=Channel(type=Model),
         model_blessing=Channel(type=ModelBlessing),
         pushed_model=Channel(type=PushedModel),
     )
 
 
-class LatestOtherBlessedModelStrategy(resolver.ResolverStrategy):
-    """The latest blessed model that is not the candidate itself and was not rolled back from.
+class ServedModelStrategy(resolver.ResolverStrategy):
+    """The model that is served besides the candidate, and the best one served so far, the reference.
 
-    TFX's LatestBlessedModelStrategy returns the candidate once it has been blessed, so that a run with nothing changed
-    compares the model with itself and evaluates and pushes it again. It also returns a model that was taken out of
-    service by a rollback: its metrics were good, or it would not have been pushed, and somebody found it bad all the
-    same. The next candidate is held to what is served instead.
+    TFX's LatestBlessedModelStrategy returns the latest blessed model, pushed or not: each of a row of models that
+    nobody serves would be compared with the one before, and might lose a little more. It also returns the candidate
+    once that has been blessed, so that a run with nothing changed compares the model with itself and evaluates and
+    pushes it again. A model that a rollback took out of service is not compared with either: somebody found it bad.
     """
 
     def resolve_artifacts(
         self, store: mlmd.MetadataStore, input_dict: dict[str, list[Artifact]]
     ) -> dict[str, list[Artifact]] | None:
-        """Resolves `model` and `model_blessing`; `candidate` and `pushed_model` are only compared.
+        """Resolves `model`, empty if none was ever served, and `reference_model`, empty if it is the same.
+
+        Where none of the versions is there any more, `model` is the reference of the latest one.
 
         Args:
             store: The metadata store.
-            input_dict: `candidate`: one Model; `model`, `model_blessing` and `pushed_model`: all of the pipeline's.
+            input_dict: `candidate`: one Model; the others: all of the pipeline's, which are only looked at.
         """
+        none: dict[str, list[Artifact]] = {**input_dict, "model": [], "reference_model": [], "model_blessing": []}
+        models = {model.id: model for model in input_dict["model"]}
+        references = _references(input_dict["model_blessing"])
         left_out = {artifact.id for artifact in input_dict["candidate"]} | withdrawn(input_dict["pushed_model"])
-        others = {
-            "model": [artifact for artifact in input_dict["model"] if artifact.id not in left_out],
-            "model_blessing": input_dict["model_blessing"],
-        }
-        latest = LatestBlessedModelStrategy().resolve_artifacts(store, others)
-        if latest is None:
-            return None
-        return {**latest, **{name: input_dict[name] for name in ("candidate", "pushed_model")}}
+        pushes = [push for push in _took_place(input_dict["pushed_model"]) if _model_of(push) not in left_out]
+        pushes = [push for push in reversed(pushes) if _model_of(push) in models]
+        if not pushes:
+            return none
+        there = [push for push in pushes if _is_there(push)]
+        served = _model_of((there or pushes)[0])
+        reference = references.get(served, served)
+        if reference not in models or reference in left_out:
+            reference = served
+        if not there:
+            served = reference
+        others = [models[reference]] if reference != served else []
+        return {**none, "model": [models[served]], "reference_model": others}
+
+
+def _took_place(pushed_models: Iterable[Artifact]) -> list[Artifact]:
+    """The pushes and rollbacks that made a version, oldest first."""
+    pushed = (artifact for artifact in pushed_models if artifact.get_int_custom_property("pushed"))
+    return sorted(pushed, key=lambda artifact: artifact.id)
+
+
+def _model_of(pushed: Artifact) -> int:
+    return int(pushed.get_int_custom_property("current_model_id"))
+
+
+def _is_there(pushed: Artifact) -> bool:
+    """Whether the version still lies in the serving folder; one that does not is not served."""
+    return Path(pushed.get_string_custom_property("pushed_destination")).exists()
+
+
+def _references(blessings: Iterable[Artifact]) -> Mapping[int, int]:
+    """The reference of each blessed model, by its latest blessing; models blessed by older versions have none."""
+    return {
+        blessing.get_int_custom_property("current_model_id"): blessing.get_int_custom_property(REFERENCE_PROPERTY)
+        for blessing in sorted(blessings, key=lambda artifact: artifact.id)
+        if blessing.get_int_custom_property("blessed") and blessing.has_custom_property(REFERENCE_PROPERTY)
+    }
 
 
 def withdrawn(pushed_models: Iterable[Artifact]) -> set[int]:
@@ -59,10 +97,8 @@ def withdrawn(pushed_models: Iterable[Artifact]) -> set[int]:
     """
     model_of: dict[int, int] = {}
     taken_out: set[int] = set()
-    for artifact in sorted(pushed_models, key=lambda artifact: artifact.id):
-        if not artifact.get_int_custom_property("pushed"):
-            continue
-        model = artifact.get_int_custom_property("current_model_id")
+    for artifact in _took_place(pushed_models):
+        model = _model_of(artifact)
         taken_out.discard(model)
         restored = artifact.get_int_custom_property("restored_version")
         if restored:

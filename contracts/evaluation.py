@@ -80,21 +80,25 @@ class Metric(Record):
         value: TFMA's value. An area under a curve (AUC, AUCPrecisionRecall) is exact if the evaluation kept all rows,
             for TFMA counts scores in 10,000 bins. None if the metric is undefined.
         baseline: The baseline's value, computed the same way, or None.
-        passed: Whether `value` reached its bar.
+        passed: Whether it reached its bar.
+        undecided: Whether these rows are too few to tell that; then it has not passed.
         bar: The bar; empty if there is none.
         interval: The value's confidence interval, if it was computed.
         difference: The difference from the baseline, if there is one and it was computed.
         no_interval: Why there is no interval, such as "too few positives to tell (12 of 600 rows; …)", if known.
+        reference_difference: The difference from the best model served so far, if that is not the baseline.
     """
 
     name: str
     value: float | None
     baseline: float | None = None
     passed: bool = True
+    undecided: bool = False
     bar: Bar = Bar()
     interval: Interval | None = None
     difference: Difference | None = None
     no_interval: str | None = None
+    reference_difference: Difference | None = None
 
 
 class Slice(Record):
@@ -103,9 +107,13 @@ class Slice(Record):
     Attributes:
         slice: The values that its rows have in common, such as `hour=7 and company=Blue`.
         rows: How many rows these are.
+        features: The features that the split is cut by.
         metrics: By name, computed as `Metric.value` is; None if a metric is undefined.
         intervals: By metric, if they were computed.
         no_intervals: By metric, as `Metric.no_interval`.
+        differences: From the baseline, by metric, if they were computed.
+        missed: The metrics that do not reach their bars for slices.
+        undecided: The metrics for which these rows are too few to tell that.
     """
 
     slice: str
@@ -113,22 +121,33 @@ class Slice(Record):
     metrics: dict[str, float | None]
     intervals: dict[str, Interval | None] = Field(default_factory=dict)
     no_intervals: dict[str, str] = Field(default_factory=dict)
+    differences: dict[str, Difference | None] = Field(default_factory=dict)
+    features: list[str] = Field(default_factory=list)
+    missed: list[str] = Field(default_factory=list)
+    undecided: list[str] = Field(default_factory=list)
 
 
 class Summary(Record):
     """The contents of summary.json.
 
     Attributes:
-        blessed: Whether every bar was reached.
+        blessed: Whether the model may be pushed.
         rows: Rows of the evaluation split.
         metrics: In the order of the recipe.
         slices: Largest first.
+        undecided: Whether these rows are too few to tell that the model is good enough; `evaluator.when_unsure` then
+            says whether it is blessed.
+        reason: Why it is blessed, refused or undecided: a sentence with the numbers.
+        not_judged: What no bar was held against, and what these rows cannot tell, a sentence each.
     """
 
     blessed: bool
     rows: int
     metrics: list[Metric]
     slices: list[Slice] = Field(default_factory=list)
+    undecided: bool = False
+    reason: str = ""
+    not_judged: list[str] = Field(default_factory=list)
 
     @property
     def values(self) -> dict[str, float | None]:
@@ -138,7 +157,7 @@ class Summary(Record):
     @property
     def missed(self) -> list[Metric]:
         """The metrics that did not reach their bars."""
-        return [metric for metric in self.metrics if not metric.passed]
+        return [metric for metric in self.metrics if not metric.passed and not metric.undecided]
 
 
 Point = tuple[float, float]

@@ -137,7 +137,8 @@ def _suggest(model: type[BaseModel], key_path: KeyPath) -> str:
     here = sorted(str(key[-1]) for key in known if _fits(key[:-1], section))
     if near := near_names(str(wanted), here):
         return f" Did you mean {_dotted((*section, near[0]))}?"
-    elsewhere = {str(key[-1]): _dotted(key) for key in known}
+    # Of several keys with the same last name the outermost.
+    elsewhere = {str(key[-1]): _dotted(key) for key in sorted(known, key=len, reverse=True)}
     if near := near_names(str(wanted), elsewhere):
         return f" Did you mean {elsewhere[near[0]]}?"
     return f" Known here: {', '.join(here)}." if here else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,17 @@ from tfx.utils import path_utils, proto_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
 from components.artifacts import split_pattern
-from components.evaluation import insights, recording, summary, tfma_run
+from components.baseline import REFERENCE_PROPERTY
+from components.evaluation import blessing, insights, looks, recording, summary, tfma_run
+from components.evaluation.blessing import Decision
 from components.evaluation.predictions import PredictionsTable
-from components.evaluation.settings import PREDICTIONS_FILE, EvaluatorSettings, MetricBar
-from contracts.evaluation import INSIGHTS_FILE, SUMMARY_FILE
+from components.evaluation.settings import (
+    PREDICTIONS_FILE,
+    REFERENCE_PREDICTIONS_FILE,
+    EvaluatorSettings,
+    MetricBar,
+)
+from contracts.evaluation import INSIGHTS_FILE, SUMMARY_FILE, Summary
 from contracts.file_names import SAMPLE_FILE
 from contracts.model_card import read_card
 
@@ -34,35 +42,61 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     """TFMA's evaluation, with `summary.json`, `insights.json` and the predictions they are from beside TFMA's files."""
 
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
-        """Evaluates the candidate and the baseline, where there is one, and writes the verdict on the candidate.
+        """Evaluates the candidate and the models that it is compared with, and writes the verdict on the candidate.
 
         Args:
-            input_dict: `examples` and `model`, one artifact each; `baseline_model`, one or none.
+            input_dict: `examples` and `model`, one artifact each; `baseline_model` and `reference_model`, one or none.
             output_dict: `evaluation` and `blessing`, one artifact each.
-            exec_properties: See `EvaluatorSpec`.
+            exec_properties: See `EvaluatorSpec`, and `looks.EARLIER_LOOKS`, which is not in the cache key.
         """
+        # Taken out, for TFX publishes what is left here.
+        looks_before = exec_properties.pop(looks.EARLIER_LOOKS, "[]")
         self._log_startup(input_dict, output_dict, exec_properties)
         evaluation = artifact_utils.get_single_instance(output_dict["evaluation"])
-        # By whether it is the baseline.
-        models = {name == "baseline_model": _saved_model(input_dict[name]) for name in MODELS if input_dict.get(name)}
-        config = proto_utils.json_to_proto(exec_properties["eval_config"], tfma.EvalConfig())
-        config = tfma_run.complete_config(config, has_baseline=True in models)
-        predictions, sampled_rows = Path(evaluation.uri, PREDICTIONS_FILE), exec_properties["sampled_rows"]
+        settings = EvaluatorSettings.model_validate_json(exec_properties["settings"])
+        models = {name: _saved_model(input_dict[name]) for name in MODELS if input_dict.get(name)}
+        table = self._evaluate(input_dict, models, evaluation.uri, exec_properties)
+        reference = self._compare_with_reference(input_dict, models, evaluation.uri, exec_properties)
+        measured = summary.measure(evaluation.uri, settings, table, reference)
+        rows, ids = looks.rows_digest(table), _ids(input_dict)
+        earlier = looks.earlier_looks(looks_before, rows, ids["model"], ids.get("baseline_model", 0))
+        decision = blessing.decide(measured, settings, earlier)
+        _describe(evaluation.uri, table, summary.summarize(measured, decision), models["model"])
+        _bless(input_dict, artifact_utils.get_single_instance(output_dict["blessing"]), decision, rows)
+
+    def _evaluate(
+        self, input_dict: Artifacts, models: Models, folder: str, exec_properties: dict[str, Any]
+    ) -> PredictionsTable:
+        """Runs TFMA with the candidate and the baseline, where there is one."""
+        config = tfma_run.complete_config(_config(exec_properties), has_baseline="baseline_model" in models)
+        predictions, sampled_rows = Path(folder, PREDICTIONS_FILE), exec_properties["sampled_rows"]
         source = recording.Source.of(config)
         recorders = [recording.table_recorder(str(predictions), source)]
         if sampled_rows:
-            sample = str(Path(evaluation.uri, SAMPLE_FILE))
-            recorders.append(recording.sample_recorder(sample, sampled_rows, source.candidate))
-        examples = split_pattern(artifact_utils.get_single_instance(input_dict["examples"]), "eval")
+            recorders.append(recording.sample_recorder(str(Path(folder, SAMPLE_FILE)), sampled_rows, source.candidate))
+        compared = {False: models["model"]} | ({True: models["baseline_model"]} if "baseline_model" in models else {})
         with self._make_beam_pipeline() as pipeline:
-            tfma_run.evaluate(pipeline, examples, models, config, recorders, evaluation.uri)
-        table = recording.read_table(str(predictions))
-        blessed = _describe(evaluation.uri, table, exec_properties["settings"], models[False])
-        if tfma_run.has_bars(config):
-            _bless(input_dict, artifact_utils.get_single_instance(output_dict["blessing"]), blessed)
+            tfma_run.evaluate(pipeline, _examples(input_dict), compared, config, recorders, folder)
+        return recording.read_table(str(predictions))
+
+    def _compare_with_reference(
+        self, input_dict: Artifacts, models: Models, folder: str, exec_properties: dict[str, Any]
+    ) -> PredictionsTable | None:
+        """The predictions of the candidate and, as its baseline, the reference; None where that is the baseline."""
+        if "reference_model" not in models:
+            return None
+        config = tfma_run.complete_config(_config(exec_properties), has_baseline=True)
+        predictions = Path(folder, REFERENCE_PREDICTIONS_FILE)
+        recorders = [recording.table_recorder(str(predictions), recording.Source.of(config))]
+        compared = {False: models["model"], True: models["reference_model"]}
+        with self._make_beam_pipeline() as pipeline:
+            tfma_run.predict(pipeline, _examples(input_dict), compared, config, recorders)
+        return recording.read_table(str(predictions))
 
 
-MODELS = ("model", "baseline_model")
+MODELS = ("model", "baseline_model", "reference_model")
+Models = Mapping[str, str]
+"""The folders of SavedModels by the inputs that they are from."""
 
 
 def _saved_model(models: list[Artifact]) -> str:
@@ -70,24 +104,40 @@ def _saved_model(models: list[Artifact]) -> str:
     return str(path_utils.serving_model_path(model.uri, path_utils.is_old_model_artifact(model)))
 
 
-def _bless(input_dict: Artifacts, blessing: Artifact, blessed: bool) -> None:
-    """Notes the verdict as TFX's own Evaluator does."""
-    for name, prefix in zip(MODELS, ("current", "baseline"), strict=True):
+def _examples(input_dict: Artifacts) -> str:
+    return split_pattern(artifact_utils.get_single_instance(input_dict["examples"]), "eval")
+
+
+def _config(exec_properties: dict[str, Any]) -> tfma.EvalConfig:
+    return proto_utils.json_to_proto(exec_properties["eval_config"], tfma.EvalConfig())
+
+
+def _ids(input_dict: Artifacts) -> dict[str, int]:
+    return {name: input_dict[name][0].id for name in MODELS if input_dict.get(name)}
+
+
+def _bless(input_dict: Artifacts, made: Artifact, decision: Decision, rows: str) -> None:
+    """Notes the verdict as TFX's own Evaluator does, and what later candidates are judged by."""
+    ids = _ids(input_dict)
+    for name, prefix in zip(MODELS, ("current", "baseline"), strict=False):
         for model in input_dict.get(name, []):
-            blessing.set_string_custom_property(f"{prefix}_model", model.uri)
-            blessing.set_int_custom_property(f"{prefix}_model_id", model.id)
-    Path(blessing.uri, constants.BLESSED_FILE_NAME if blessed else constants.NOT_BLESSED_FILE_NAME).touch()
-    blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, int(blessed))
+            made.set_string_custom_property(f"{prefix}_model", model.uri)
+            made.set_int_custom_property(f"{prefix}_model_id", model.id)
+    best_before = ids.get("reference_model") or ids.get("baseline_model")
+    best = ids["model"] if decision.shown_better or best_before is None else best_before
+    made.set_int_custom_property(REFERENCE_PROPERTY, best)
+    made.set_string_custom_property(looks.ROWS_PROPERTY, rows)
+    made.set_int_custom_property(looks.NOT_WORSE_PROPERTY, int(decision.shown_not_worse))
+    Path(made.uri, constants.BLESSED_FILE_NAME if decision.blessed else constants.NOT_BLESSED_FILE_NAME).touch()
+    made.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, int(decision.blessed))
 
 
-def _describe(evaluation: str, table: PredictionsTable, settings: str, model: str) -> bool:
-    """Writes what the evaluation says as plain JSON, and returns whether every bar was reached."""
-    summarized = summary.summarize(evaluation, EvaluatorSettings.model_validate_json(settings), table)
+def _describe(evaluation: str, table: PredictionsTable, summarized: Summary, model: str) -> None:
+    """Writes what the evaluation says as plain JSON."""
     Path(evaluation, SUMMARY_FILE).write_text(summarized.model_dump_json(indent=2), encoding="utf-8")
     # Thousands of numbers: not one a line.
     described = insights.describe(table, read_card(Path(model)).class_names)
     Path(evaluation, INSIGHTS_FILE).write_text(described.model_dump_json(), encoding="utf-8")
-    return summarized.blessed
 
 
 class EvaluatorSpec(standard_component_specs.EvaluatorSpec):
@@ -99,6 +149,10 @@ class EvaluatorSpec(standard_component_specs.EvaluatorSpec):
         "settings": component_spec.ExecutionParameter(type=str),
         "sampled_rows": component_spec.ExecutionParameter(type=int),
     }
+    INPUTS = {  # noqa: RUF012 (TFX reads a plain dict)
+        **standard_component_specs.EvaluatorSpec.INPUTS,
+        "reference_model": component_spec.ChannelParameter(type=standard_artifacts.Model, optional=True),
+    }
 
 
 class Evaluator(base_component.BaseComponent):
@@ -107,7 +161,8 @@ class Evaluator(base_component.BaseComponent):
     Args:
         examples: Raw Examples with an `eval` split.
         model: The candidate.
-        baseline_model: The model it must not fall behind; may resolve to none.
+        baseline_model: The served model; may resolve to none.
+        reference_model: The best model served so far, where that is another; may resolve to none.
         label: The transformed feature that is the label.
         settings: Metrics, bars and slices.
         sampled_rows: Of how many rows the candidate's predictions are kept with the evaluation.
@@ -121,6 +176,7 @@ class Evaluator(base_component.BaseComponent):
         examples: BaseChannel,
         model: BaseChannel,
         baseline_model: BaseChannel,
+        reference_model: BaseChannel,
         label: str,
         settings: EvaluatorSettings,
         sampled_rows: int,
@@ -130,6 +186,7 @@ class Evaluator(base_component.BaseComponent):
                 examples=examples,
                 model=model,
                 baseline_model=baseline_model,
+                reference_model=reference_model,
                 eval_config=eval_config(label, settings),
                 example_splits=json.dumps(["eval"]),
                 settings=settings.model_dump_json(),
@@ -170,7 +227,7 @@ def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
 
 
 def _thresholds(bar: MetricBar) -> list[tfma.PerSliceMetricThreshold]:
-    """The bar on the overall slice; slices of their own have too few rows to be held to it."""
+    """The bar on all rows, for those who read TFMA's own verdict; ours is `blessing.decide`'s."""
     if not bar.gates:
         return []
     overall = tfma.PerSliceMetricThreshold(slicing_specs=[tfma.SlicingSpec()])

@@ -1,32 +1,34 @@
 """The settings under `evaluator:` in a recipe."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
+from typing_extensions import Self
 
 from contracts.settings import Settings
 
 PREDICTIONS_FILE = "predictions.npz"
 """Label and prediction of each row that was kept, see `predictions.PredictionsTable`."""
 
+REFERENCE_PREDICTIONS_FILE = "reference_predictions.npz"
+"""The same with the predictions of the best model served so far as the baseline's, where that is another model."""
 
-class MetricBar(Settings):
-    """What a metric must reach for the model to be pushed; a metric without a bar is only reported.
+
+class Bounds(Settings):
+    """What a value must reach.
 
     Attributes:
         lower_bound: The model is refused below this value.
         upper_bound: The model is refused above this value.
-        max_loss: How much worse than the latest blessed model it may be, in the metric's own unit.
-        direction: Which way is better; `max_loss` needs to know.
+        max_loss: How much worse than the served model it may be, in the metric's own unit.
     """
 
     lower_bound: float | None = None
     upper_bound: float | None = None
     max_loss: float | None = Field(default=None, ge=0)
-    direction: Literal["higher_is_better", "lower_is_better"] = "higher_is_better"
 
     @model_validator(mode="after")
-    def _ordered(self) -> "MetricBar":
+    def _ordered(self) -> Self:
         if self.lower_bound is not None and self.upper_bound is not None and self.lower_bound > self.upper_bound:
             raise ValueError(
                 f"lower_bound must not exceed upper_bound; received {self.lower_bound} and {self.upper_bound}"
@@ -37,6 +39,19 @@ class MetricBar(Settings):
     def gates(self) -> bool:
         """Whether this bar can refuse a model."""
         return not (self.lower_bound is None and self.upper_bound is None and self.max_loss is None)
+
+
+class MetricBar(Bounds):
+    """What a metric must reach for the model to be pushed; a metric without a bar is only reported.
+
+    Attributes:
+        direction: Which way is better; `max_loss` needs to know.
+        slices: What it must reach in each slice of at least `min_slice_rows` rows. Where it is not given, that is the
+            metric's own bar when models are judged by evidence, and nothing when they are judged by points.
+    """
+
+    direction: Literal["higher_is_better", "lower_is_better"] = "higher_is_better"
+    slices: Bounds | None = None
 
 
 # TFMA and Keras metrics whose value cannot leave [0, 1]: a bar outside it is a slip, found before anything runs.
@@ -62,7 +77,12 @@ class EvaluatorSettings(Settings):
         slices: Raw features by whose values the metrics are broken down; a list crosses several.
         prediction_key: Which output of the model is judged, where it serves several.
         example_weight: A raw feature with the weight of each row, at least 0, in all metrics and intervals.
-        min_slice_rows: Slices with fewer rows are left out of the printed table; TFMA's output holds them all.
+        min_slice_rows: Slices with fewer rows are not judged and left out of the printed table; TFMA's output holds
+            them all.
+        judge_by: `points` holds bars against the values themselves. `evidence` blesses a model that is shown to lose at
+            most `max_loss`, and refuses one for a slice only where that is shown to miss its bar.
+        when_unsure: What becomes of a model of which the rows are too few to tell, when judged by evidence.
+        max_gap: How far two slices by the same features may be apart, by metric.
     """
 
     metrics: dict[str, MetricBar] = Field(min_length=1)
@@ -70,6 +90,9 @@ class EvaluatorSettings(Settings):
     prediction_key: str | None = None
     example_weight: str | None = None
     min_slice_rows: int = Field(default=30, ge=1)
+    judge_by: Literal["points", "evidence"] = "points"
+    when_unsure: Literal["refuse", "push"] = "refuse"
+    max_gap: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
 
     @field_validator("metrics", mode="before")
     @classmethod
@@ -90,7 +113,20 @@ class EvaluatorSettings(Settings):
                 "at least one metric needs a lower_bound, an upper_bound or a max_loss, or nothing would gate"
             )
         for name, bar in self.metrics.items():
-            for bound in (bar.lower_bound, bar.upper_bound):
+            of_slices = bar.slices or Bounds()
+            for bound in (bar.lower_bound, bar.upper_bound, of_slices.lower_bound, of_slices.upper_bound):
                 if name in UNIT_INTERVAL_METRICS and bound is not None and not 0 <= bound <= 1:
                     raise ValueError(f"{name} lies between 0 and 1; received the bound {bound}")
+        unknown = [name for name in self.max_gap if name not in self.metrics]
+        if unknown:
+            raise ValueError(f"max_gap names {unknown[0]}, which is not among the metrics: {', '.join(self.metrics)}")
+        if self.max_gap and not self.slices:
+            raise ValueError("max_gap compares slices, and there are none; name a feature under slices")
         return self
+
+    def slice_bar(self, metric: str) -> Bounds:
+        """What a metric must reach in each slice."""
+        bar = self.metrics[metric]
+        if bar.slices is not None:
+            return bar.slices
+        return bar if self.judge_by == "evidence" else Bounds()

@@ -1,4 +1,4 @@
-"""What the Evaluator found, and how sure it is, as plain data that can be read without TensorFlow."""
+"""What TFMA measured, and how certain it is, as plain data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import tensorflow_model_analysis as tfma
 
+from components.evaluation.blessing import Decision, Measured
 from components.evaluation.confidence import Confidence, measure_confidence
 from components.evaluation.predictions import PredictionsTable, text_of
 from components.evaluation.settings import EvaluatorSettings, MetricBar
-from contracts.evaluation import Bar, Metric, Slice, Summary
+from contracts.evaluation import Bar, Difference, Metric, Slice, Summary
 
 BASELINE_NAME = "baseline"
 CANDIDATE_NAME = "candidate"
@@ -19,85 +20,114 @@ ROWS_METRIC = "example_count"
 ValuedSliceKey = tuple[tuple[str, Any], ...]
 
 
-def summarize(evaluation_path: str, settings: EvaluatorSettings, table: PredictionsTable) -> Summary:
+def measure(
+    evaluation_path: str,
+    settings: EvaluatorSettings,
+    table: PredictionsTable,
+    reference: PredictionsTable | None = None,
+) -> Measured:
     """Reads TFMA's output.
 
     Args:
         evaluation_path: Its folder.
         settings: What was measured.
         table: The rows' labels and predictions, for exact areas under curves, which the bars then judge, and intervals.
+        reference: The same rows with the best model served so far as the baseline, where that is another model.
 
     Returns:
-        The summary; of slices those of at least `min_slice_rows` rows.
+        What can be judged; the slices largest first.
     """
-    validation = tfma.load_validation_result(evaluation_path)
-    failed = {
-        failure.metric_key.name
-        for slice_result in validation.metric_validations_per_slice
-        if not slice_result.slice_key.single_slice_keys
-        for failure in slice_result.failures
-    }
     by_model = _metrics_by_slice(evaluation_path)
     candidate = by_model.get(CANDIDATE_NAME) or by_model[""]
     baseline = by_model.get(BASELINE_NAME, {})
-    listed = [key for key, values in candidate.items() if key and values[ROWS_METRIC] >= settings.min_slice_rows]
-    overall, *of_slices = measure_confidence(table, list(settings.metrics), [(), *map(_texts, listed)])
-    slices = [_slice(key, candidate[key], settings, sure) for key, sure in zip(listed, of_slices, strict=True)]
-    metrics = [
-        _metric(
-            name, candidate[()][name], baseline.get((), {}).get(name), overall, bar=bar, passed_tfma=name not in failed
-        )
-        for name, bar in settings.metrics.items()
-    ]
-    # TFMA can refuse a model for more than values, such as for rows that are not there.
-    for_values_alone = validation.validation_ok or bool(failed)
-    return Summary(
-        blessed=for_values_alone and all(metric.passed for metric in metrics),
+    largest_first = sorted(filter(None, candidate), key=lambda key: (-candidate[key][ROWS_METRIC], _name(key)))
+    judged = [key for key in largest_first if candidate[key][ROWS_METRIC] >= settings.min_slice_rows]
+    overall, *of_slices = measure_confidence(table, list(settings.metrics), [(), *map(_texts, judged)])
+    from_reference = _differences(reference, list(settings.metrics)) if reference else {}
+    return Measured(
         rows=int(candidate[()][ROWS_METRIC]),
-        metrics=metrics,
-        slices=sorted(slices, key=lambda part: (-part.rows, part.slice)),
+        metrics=[
+            _metric(name, bar, candidate[()][name], baseline.get((), {}).get(name), overall).model_copy(
+                update={"reference_difference": from_reference.get(name)}
+            )
+            for name, bar in settings.metrics.items()
+        ],
+        slices=[
+            _slice(key, candidate[key], baseline.get(key, {}), settings, confidence)
+            for key, confidence in zip(judged, of_slices, strict=True)
+        ],
+        small_slices=[(_name(key), int(candidate[key][ROWS_METRIC])) for key in largest_first[len(judged) :]],
+        fault=_fault(evaluation_path),
     )
 
 
-def _metric(
-    name: str, value: float, baseline: float | None, sure: Confidence, *, bar: MetricBar, passed_tfma: bool
-) -> Metric:
-    theirs, theirs_baseline = _finite(value), _finite(baseline)
-    shown, shown_baseline = sure.value(name, theirs), sure.value(name, theirs_baseline, of_baseline=True)
-    same = (shown, shown_baseline) == (theirs, theirs_baseline)
+def _differences(table: PredictionsTable, names: list[str]) -> dict[str, Difference]:
+    """The differences of the table's two models, by metric, where they can be computed."""
+    [confidence] = measure_confidence(table, names, [()])
+    return {
+        name: Difference(value=estimate.value, **dict(interval))
+        for name, estimate in confidence.differences.items()
+        if (interval := estimate.interval(estimate.value, confidence.sampling))
+    }
+
+
+def summarize(measured: Measured, decision: Decision) -> Summary:
+    """What was measured and decided, as `summary.json` holds it."""
+    return Summary(
+        blessed=decision.blessed,
+        rows=measured.rows,
+        metrics=decision.metrics,
+        slices=decision.slices,
+        undecided=decision.outcome == "undecided",
+        reason=decision.reason,
+        not_judged=decision.not_judged,
+    )
+
+
+def _fault(evaluation_path: str) -> str:
+    """What TFMA refuses a model for besides its values; that it was given no bars is no fault."""
+    missing = tfma.load_validation_result(evaluation_path).missing_slices
+    return "TFMA found no rows to hold the metrics against their bars" if missing else ""
+
+
+def _metric(name: str, bar: MetricBar, value: float, baseline: float | None, confidence: Confidence) -> Metric:
+    shown = confidence.value(name, _finite(value))
+    shown_baseline = confidence.value(name, _finite(baseline), of_baseline=True)
     return Metric(
         name=name,
         value=shown,
-        interval=sure.interval(name, shown),
+        interval=confidence.interval(name, shown),
         baseline=shown_baseline,
-        difference=sure.difference(name, shown, shown_baseline),
-        no_interval=sure.no_interval(name, shown),
-        passed=passed_tfma if same or shown is None else _reaches(bar, shown, shown_baseline),
-        bar=Bar(**bar.model_dump()),
+        difference=confidence.difference(name, shown, shown_baseline),
+        no_interval=confidence.no_interval(name, shown),
+        bar=Bar(**bar.model_dump(exclude={"slices"})),
     )
 
 
-def _reaches(bar: MetricBar, value: float, baseline: float | None) -> bool:
-    """Whether a value reaches its bar, as TFMA judges its own."""
-    if bar.lower_bound is not None and value < bar.lower_bound:
-        return False
-    if bar.upper_bound is not None and value > bar.upper_bound:
-        return False
-    if bar.max_loss is None or baseline is None:
-        return True
-    loss = baseline - value if bar.direction == "higher_is_better" else value - baseline
-    return loss <= bar.max_loss
-
-
-def _slice(key: ValuedSliceKey, values: dict[str, float], settings: EvaluatorSettings, sure: Confidence) -> Slice:
-    metrics = {name: sure.value(name, _finite(values[name])) for name in settings.metrics}
+def _slice(
+    key: ValuedSliceKey,
+    values: dict[str, float],
+    baseline: dict[str, float],
+    settings: EvaluatorSettings,
+    confidence: Confidence,
+) -> Slice:
+    metrics = {name: confidence.value(name, _finite(values[name])) for name in settings.metrics}
+    of_baseline = {
+        name: confidence.value(name, _finite(baseline.get(name)), of_baseline=True) for name in settings.metrics
+    }
     return Slice(
-        slice=" and ".join(f"{feature}={value}" for feature, value in _texts(key)),
+        slice=_name(key),
         rows=int(values[ROWS_METRIC]),
+        features=[feature for feature, _ in key],
         metrics=metrics,
-        intervals={name: sure.interval(name, value) for name, value in metrics.items()},
-        no_intervals={name: why for name, value in metrics.items() if (why := sure.no_interval(name, value))},
+        intervals={name: confidence.interval(name, value) for name, value in metrics.items()},
+        no_intervals={name: why for name, value in metrics.items() if (why := confidence.no_interval(name, value))},
+        differences={name: confidence.difference(name, value, of_baseline[name]) for name, value in metrics.items()},
     )
+
+
+def _name(key: ValuedSliceKey) -> str:
+    return " and ".join(f"{feature}={value}" for feature, value in _texts(key))
 
 
 def _texts(key: ValuedSliceKey) -> list[tuple[str, str]]:

@@ -29,11 +29,6 @@ def complete_config(config: tfma.EvalConfig, has_baseline: bool) -> tfma.EvalCon
     return config
 
 
-def has_bars(config: tfma.EvalConfig) -> bool:
-    """Whether anything in a complete configuration can refuse a model."""
-    return bool(tfma.metrics.metric_thresholds_from_metrics_specs(config.metrics_specs, eval_config=config))
-
-
 def evaluate(
     pipeline: beam.Pipeline,
     examples: str,
@@ -52,27 +47,50 @@ def evaluate(
         recorders: What else is written on the way.
         folder: Where TFMA writes its results.
     """
+    shared = _shared_models(models, config)
+    _ = (
+        pipeline
+        | "Read" >> _rows(examples)
+        | "Evaluate"
+        >> tfma.ExtractEvaluateAndWriteResults(
+            eval_shared_model=shared,
+            eval_config=config,
+            extractors=extractors(shared, config, recorders),
+            output_path=folder,
+        )
+    )
+
+
+def predict(
+    pipeline: beam.Pipeline,
+    examples: str,
+    models: Mapping[bool, str],
+    config: tfma.EvalConfig,
+    recorders: Sequence[Recorder],
+) -> None:
+    """Adds an evaluation's predictions alone, without its metrics; see `evaluate`."""
+    extracts = pipeline | "Read" >> _rows(examples) | "Batch" >> tfma.BatchedInputsToExtracts()
+    for extractor in extractors(_shared_models(models, config), config, recorders):
+        extracts = extracts | extractor.stage_name >> extractor.ptransform
+        if extractor.stage_name == STAGE:
+            break
+
+
+def _shared_models(models: Mapping[bool, str], config: tfma.EvalConfig) -> Any:
     shared = [
         tfma.default_eval_shared_model(
             eval_saved_model_path=models[spec.is_baseline], model_name=spec.name, eval_config=config
         )
         for spec in config.model_specs
     ]
-    shared_model = shared[0] if len(shared) == 1 else shared
-    rows = TFExampleRecord(
+    return shared[0] if len(shared) == 1 else shared
+
+
+def _rows(examples: str) -> beam.PTransform:
+    records = TFExampleRecord(
         examples, telemetry_descriptors=["Evaluator"], raw_record_column_name=tfma.constants.ARROW_INPUT_COLUMN
     )
-    _ = (
-        pipeline
-        | "Read" >> rows.BeamSource()
-        | "Evaluate"
-        >> tfma.ExtractEvaluateAndWriteResults(
-            eval_shared_model=shared_model,
-            eval_config=config,
-            extractors=extractors(shared_model, config, recorders),
-            output_path=folder,
-        )
-    )
+    return records.BeamSource()
 
 
 def extractors(shared_model: Any, config: tfma.EvalConfig, recorders: Sequence[Recorder]) -> list[Any]:

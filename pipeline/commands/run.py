@@ -17,6 +17,7 @@ from pipeline.commands.options import (
     reports_errors,
 )
 from pipeline.plan import nodes
+from pipeline.plan.table import EVALUATOR_NODE, TRAINER_NODE
 from pipeline.run import local, progress, reports, run_summary
 from pipeline.run.command_lines import display_path, environment_words, program, run_line, set_words, shell_line
 from pipeline.run.context import RunContext
@@ -43,7 +44,8 @@ def run(
 
     \b
     Exit codes: 0 pushed or up to date, 1 error, 2 wrong settings,
-    3 the model was not good enough, 130 interrupted.
+    3 the model was refused, or its evaluation could not tell
+    whether it is good enough, 130 interrupted.
     """
     context = RunContext.create(
         recipe_name, overrides, environment_name, from_node=from_node, to_node=to_node, force=force
@@ -93,11 +95,19 @@ def _show_end(console: Console, context: RunContext, finished: local.Run) -> Non
     console.print(report, highlight=False, markup=False, soft_wrap=True)
     where = environment_words(context.workplace.name)
     if not summary.good_enough:
-        command = shell_line("why", "Trainer", "--recipe", context.recipe.name, *where)
-        click.echo(f"Next       {command}: what changed since the last good model")
+        node, answer = _question(summary)
+        command = shell_line("why", node, "--recipe", context.recipe.name, *where)
+        click.echo(f"Next       {command}: {answer}")
         sys.exit(EXIT_NOT_GOOD_ENOUGH)
     for heading, command in _next_commands(context.recipe.name, where, summary):
         console.print(f"{heading:<10} {command}", highlight=False, soft_wrap=True)
+
+
+def _question(summary: run_summary.RunSummary) -> tuple[str, str]:
+    """The node to ask about after a model was not pushed, and what its answer says."""
+    if summary.evaluation and summary.evaluation.undecided:
+        return EVALUATOR_NODE, "what these rows cannot tell, and how many would"
+    return TRAINER_NODE, "what changed since the last good model"
 
 
 def _report_line(context: RunContext, finished: local.Run) -> str:

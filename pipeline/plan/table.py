@@ -17,6 +17,7 @@ from contracts.fingerprints import Fingerprint
 from pipeline.plan.recipe import Recipe
 
 BASELINE_NODE = "BaselineModel"
+EVALUATOR_NODE = "Evaluator"
 INFRA_NODE = "InfraValidator"
 PUSHER_NODE = "Pusher"
 TFLITE_NODE = "TFLite"
@@ -235,14 +236,19 @@ TABLE: tuple[Node, ...] = (
         BASELINE_NODE,
         component="components.baseline:baseline_model",
         inputs={"candidate": "Trainer.model"},
-        outputs={"model": "Model"},
-        uncached="it looks up the latest blessed model to compare with",
+        outputs={"model": "Model", "reference_model": "Model"},
+        uncached="it looks up the served model to compare with",
         looks_up=True,
     ),
     Node(
-        "Evaluator",
+        EVALUATOR_NODE,
         component="components.evaluation.component:Evaluator",
-        inputs={"examples": "ExampleGen.examples", "model": "Trainer.model", "baseline_model": "BaselineModel.model"},
+        inputs={
+            "examples": "ExampleGen.examples",
+            "model": "Trainer.model",
+            "baseline_model": "BaselineModel.model",
+            "reference_model": "BaselineModel.reference_model",
+        },
         outputs={"evaluation": "ModelEvaluation", "blessing": "ModelBlessing"},
         arguments=lambda context: {
             "label": context.recipe.settings.judged_label,

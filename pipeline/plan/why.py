@@ -1,15 +1,17 @@
-"""Why a node ran or was cached: one sentence naming the input, setting or file that changed."""
+"""Why a node ran or was cached, in a sentence that names what changed; and why the Evaluator decided as it did."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from contracts.content import ContentError
 from contracts.errors import MillraceError
+from contracts.evaluation import SUMMARY_FILE, read_summary
 from metadata.records import KILLED
 from metadata.store import NodeRun, Store
 from pipeline.plan.fingerprint import PROPERTY, Fingerprint
-from pipeline.plan.table import TABLE
+from pipeline.plan.table import EVALUATOR_NODE, TABLE
 
 SECTIONS = {"settings": "setting", "code": "code of", "packages": "package", "files": "contents of"}
 VERBS = {
@@ -24,7 +26,7 @@ UNCACHED = {node.name: node.uncached for node in TABLE if node.uncached}
 
 
 def explain(store: Store, pipeline: str, node: str, execution: int | None = None) -> str:
-    """Explains a run of a node in one sentence: its latest run, or that of an execution id.
+    """Explains a run of a node, its latest or that of an execution id, in a sentence, and the Evaluator's verdict.
 
     Raises:
         MillraceError: The node has never run.
@@ -32,6 +34,24 @@ def explain(store: Store, pipeline: str, node: str, execution: int | None = None
     latest = next(store.latest(pipeline, node, execution), None)
     if latest is None:
         raise MillraceError(f"{node} of {pipeline} has not run yet.", f"Run it with `millrace run {pipeline}`.")
+    return f"{_why_it_ran(store, pipeline, node, latest)}{_verdict(store, latest)}"
+
+
+def _verdict(store: Store, latest: NodeRun) -> str:
+    """Why the Evaluator blessed the model or not; empty for other nodes, and where it left nothing."""
+    if latest.node != EVALUATOR_NODE or not latest.succeeded:
+        return ""
+    evaluations = store.outputs(latest.id).get("evaluation", [])
+    if not evaluations or not evaluations[-1].file(SUMMARY_FILE).exists():
+        return ""
+    try:
+        summary = read_summary(evaluations[-1])
+    except ContentError as error:
+        return f" What came out of it cannot be told: {error}."
+    return "".join(f" {sentence}" for sentence in filter(None, (summary.reason, *summary.not_judged)))
+
+
+def _why_it_ran(store: Store, pipeline: str, node: str, latest: NodeRun) -> str:
     if node in ALWAYS:
         return ALWAYS[node]
     if latest.state == "CACHED":

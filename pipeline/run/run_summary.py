@@ -183,10 +183,20 @@ def show_run_summary(console: Console, summary: RunSummary) -> None:
         if len(slices) > MAX_SLICES:
             console.print(Text(f"… and {len(slices) - MAX_SLICES} smaller slices", style="dim"))
     console.print()
+    if summary.evaluation.reason:
+        console.print(Text(f"Verdict    {summary.evaluation.reason}"), soft_wrap=True)
+    for sentence in summary.evaluation.not_judged:
+        console.print(Text(f"           {sentence}", style="dim"), soft_wrap=True)
     if summary.tflite:
         console.print(_tflite_line(summary.tflite), soft_wrap=True)
+    _show_push(console, summary)
+
+
+def _show_push(console: Console, summary: RunSummary) -> None:
     if summary.pushed_to:
         console.print(Text.assemble(("Pushed to  ", "bold green"), display_path(summary.pushed_to)), soft_wrap=True)
+    elif not summary.reached_bars and summary.evaluation and summary.evaluation.undecided:
+        console.print(Text("Not pushed: too few rows to tell whether the model is good enough.", style="bold yellow"))
     elif not summary.reached_bars:
         console.print(Text("Not pushed: the model did not reach every bar.", style="bold red"))
     elif not summary.good_enough and summary.infra:
@@ -237,6 +247,8 @@ def _metrics_table(summary: Summary) -> Table:
     for metric in summary.metrics:
         bar = str(metric.bar)
         verdict = Text("passed", style="green") if metric.passed else Text("missed", style="bold red")
+        if metric.undecided:
+            verdict = Text("cannot tell", style="bold yellow")
         baseline = "" if metric.baseline is None else _number(metric.baseline)
         interval = _interval(metric.interval) or _shortly(metric.no_interval)
         table.add_row(metric.name, _number(metric.value), interval, bar, baseline, verdict if bar else "")
@@ -272,11 +284,16 @@ def _slice_cells(slices: Sequence[Slice], metric: str, between: str) -> list[Tex
     """The values of a metric with their intervals, a cell per slice, with the numbers aligned."""
     numbers = [_number(part.metrics[metric]) for part in slices]
     width = max(map(len, numbers))
-    intervals = [_interval(part.intervals.get(metric)) or _shortly(part.no_intervals.get(metric)) for part in slices]
-    return [
-        Text.assemble(f"{number:>{width}}", (f"{between}{interval}" if interval else "", "dim"))
-        for number, interval in zip(numbers, intervals, strict=True)
-    ]
+    cells = []
+    for number, part in zip(numbers, slices, strict=True):
+        interval = _interval(part.intervals.get(metric)) or _shortly(part.no_intervals.get(metric))
+        missed = " missed" if metric in part.missed else ""
+        cells.append(
+            Text.assemble(
+                f"{number:>{width}}", (f"{between}{interval}" if interval else "", "dim"), (missed, "bold red")
+            )
+        )
+    return cells
 
 
 def _number(value: float | None) -> str:

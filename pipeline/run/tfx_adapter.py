@@ -32,14 +32,15 @@ from tfx.orchestration.portable import (
     runtime_parameter_utils,
 )
 from tfx.proto.orchestration import pipeline_pb2
-from tfx.types import Artifact
+from tfx.types import Artifact, standard_artifacts
 
 from components.artifacts import STORED_AT
 from components.beam_overhead import reduce_overhead
+from components.evaluation.looks import EARLIER_LOOKS, looks_to_text
 from components.trainer.processes import SURROUNDINGS, Launcher, Surroundings
 from metadata.connection import be_patient
 from pipeline.plan import dag
-from pipeline.plan.table import TRAINER_NODE
+from pipeline.plan.table import EVALUATOR_NODE, TRAINER_NODE
 from pipeline.run.context import RunContext
 from pipeline.run.failures import describe_failure
 from pipeline.run.folder import Request, redirect_output
@@ -214,8 +215,11 @@ class _Launcher(launcher.Launcher):
             # Only in memory: the cache key has been computed, and TFX does not publish properties that are objects.
             # Only for the Trainer: TFX copies the properties of a node with Beam arguments to a proto, which cannot
             # hold an object.
-            properties = {**execution_info.exec_properties, SURROUNDINGS: self._surroundings}
-            execution_info = attr.evolve(execution_info, exec_properties=properties)
+            execution_info = _with_property(execution_info, SURROUNDINGS, self._surroundings)
+        if self._pipeline_node.node_info.id == EVALUATOR_NODE:
+            with self._mlmd_connection as handle:
+                blessings = handle.store.get_artifacts_by_type(standard_artifacts.ModelBlessing.TYPE_NAME)
+            execution_info = _with_property(execution_info, EARLIER_LOOKS, looks_to_text(blessings))
         if self._mirror is None:
             return super()._run_executor(execution_info)
         return self._run_here(execution_info, self._mirror)
@@ -236,6 +240,10 @@ class _Launcher(launcher.Launcher):
         _send_outputs(outputs, mirror)
         _rename_to_uris(output, mirror)
         return output
+
+
+def _with_property(execution_info: Any, name: str, value: Any) -> Any:
+    return attr.evolve(execution_info, exec_properties={**execution_info.exec_properties, name: value})
 
 
 class _ObjectStoreOutputs(outputs_utils.OutputsResolver):

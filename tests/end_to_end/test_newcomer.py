@@ -92,6 +92,9 @@ def _a_setting_of_the_trainer_retrains_only(project: Project) -> None:
     why = project.millrace("why", "evaluator").output
     assert why.startswith("Evaluator ran because its input ")
     assert "its input model is new: Trainer ran before it" in why
+    assert ". Blessed: AUC is 0.9" in why
+    assert "the served model's 0.9463 (allowed 0.0100; look 1 at these rows)" in why
+    assert "Not judged, for they have fewer than 30 rows: payment_type=No Charge (20); " in why
 
 
 def _a_bar_reevaluates_only_and_refuses_the_model(project: Project) -> None:
@@ -101,6 +104,7 @@ def _a_bar_reevaluates_only_and_refuses_the_model(project: Project) -> None:
     assert project.ran() == {"Evaluator", "InfraValidator", "Pusher"}
     assert "missed" in refused.output
     assert "Not pushed: the model did not reach every bar." in refused.output
+    assert "Verdict    Refused: AUC is 0.9" in refused.output
     assert len(project.pushed_versions()) == 2
     again = project.millrace("run", "--set", "trainer.params.hidden_units=[32]")
     assert again.code == 3

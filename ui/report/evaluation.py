@@ -7,12 +7,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from contracts.evaluation import Confusion, Insights, Interval, Metric, Slice, WorstExample
+from contracts.evaluation import Confusion, Difference, Insights, Interval, Metric, Slice, WorstExample
 from ui import charts
 from ui.charts import Bins, Chart, Histogram, Intervals, Line, Lines
 from ui.parts import Column, Group, Heading, Parts, Table, Text
 from ui.report.source import Source, Surroundings
-from ui.texts import Inline, count, number, share, shortened, state
+from ui.texts import Inline, count, line, number, share, shortened, state
 
 MOST_PLOTTED = 40
 """A plot of more slices would be unreadable; the table has all."""
@@ -29,9 +29,11 @@ def evaluation_section(source: Source, _surroundings: Surroundings) -> Parts:
     measured = [metric for metric in summary.metrics if metric.interval]
     unsure = [metric for metric in summary.metrics if metric.no_interval]
     compared = any(metric.baseline is not None for metric in summary.metrics)
-    blessed = "every bar was reached" if summary.blessed else "not every bar was reached"
+    bars = "every bar was reached" if summary.blessed else "not every bar was reached"
     return [
-        Text(f"On {count(summary.rows, 'row')} of the evaluation split; {blessed}."),
+        Text(f"On {count(summary.rows, 'row')} of the evaluation split{'' if summary.reason else f'; {bars}'}."),
+        Text(summary.reason, "" if summary.blessed else "error") if summary.reason else None,
+        *(Text(sentence, "dim") for sentence in summary.not_judged),
         Table(
             "Metrics against their bars",
             summary.metrics,
@@ -45,7 +47,12 @@ def evaluation_section(source: Source, _surroundings: Surroundings) -> Parts:
                 ),
                 Column("Bar", lambda metric: metric.bar),
                 Column("Baseline", lambda metric: number(metric.baseline), "number", when=compared),
-                Column("Difference", _difference, when=compared),
+                Column("Difference", lambda metric: _difference(metric.difference), when=compared),
+                Column(
+                    "From the best served",
+                    lambda metric: _difference(metric.reference_difference),
+                    when=any(metric.reference_difference for metric in summary.metrics),
+                ),
                 Column("Verdict", _verdict),
             ],
         ),
@@ -58,12 +65,13 @@ def _range(interval: Interval | None) -> str:
     return f"{number(interval.low)}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{number(interval.high)}" if interval else ""
 
 
-def _difference(metric: Metric) -> str:
-    difference = metric.difference
+def _difference(difference: Difference | None) -> str:
     return f"{number(difference.value)} ({_range(difference)})" if difference else ""
 
 
 def _verdict(metric: Metric) -> Inline:
+    if metric.undecided:
+        return state("cannot tell", "warning")
     if not metric.passed:
         return state("missed", "bad")
     return state("passed") if str(metric.bar) else ""
@@ -72,7 +80,7 @@ def _verdict(metric: Metric) -> Inline:
 def _method(measured: list[Metric], compared: bool) -> str:
     intervals = [(metric.name, metric.interval) for metric in measured if metric.interval]
     methods = "; ".join(f"{name} by {interval.method}" for name, interval in intervals if interval.method)
-    baseline = " The baseline is the latest other blessed model, on the same rows." if compared else ""
+    baseline = " The baseline is the served model, on the same rows." if compared else ""
     return f"Intervals are at {share(intervals[0][1].level)} confidence{methods and f': {methods}'}.{baseline}"
 
 
@@ -170,10 +178,17 @@ def slices_section(source: Source, _surroundings: Surroundings) -> Parts:
                 Column("Slice", lambda row: row.slice),
                 Column("Rows", lambda row: number(row.rows), "number", lambda row: row.rows),
                 *(column for metric in summary.metrics for column in columns(metric.name)),
+                Column("Bars", _slice_verdict, when=any(part.missed or part.undecided for part in summary.slices)),
             ],
             sortable=True,
         ),
     ]
+
+
+def _slice_verdict(part: Slice) -> Inline:
+    """Which metrics of a slice miss their bars, and which are off them by no more than chance may explain."""
+    missed = [line(state("missed", "bad"), f" {name} ") for name in part.missed]
+    return line(*missed, *(line(state("cannot tell", "warning"), f" {name} ") for name in part.undecided))
 
 
 def _plotted(part: Slice, metric: str) -> charts.Interval:

@@ -75,6 +75,8 @@ def _not_pushed(source: Source) -> tuple[str, bool | None]:
     evaluated = source.evaluation
     if evaluated is None:
         return f"It ended after {source.run.nodes[-1].node}; no model was evaluated.", None
+    if not evaluated.blessed and evaluated.reason:
+        return f"The model was not pushed. {evaluated.reason}", None if evaluated.undecided else False
     if not evaluated.blessed:
         missed = [
             f"{metric.name} is {'not defined' if metric.value is None else f'{metric.value:.{NUMBERS_SHOWN}f}'}, "

@@ -13,10 +13,11 @@ import tensorflow_model_analysis as tfma
 from evaluation_rows import kept_of
 from tensorflow_model_analysis.proto import metrics_for_slice_pb2, validation_result_pb2
 
-from components.evaluation import intervals, predictions, summary
+from components.evaluation import blessing, intervals, predictions, summary
 from components.evaluation.component import eval_config
 from components.evaluation.predictions import PredictionsTable
 from components.evaluation.settings import EvaluatorSettings, MetricBar
+from contracts.evaluation import Bar
 
 OVERALL = tfma.SlicingSpec()
 NO_ROWS = predictions.unknown_table(0)
@@ -141,7 +142,9 @@ class Output:
             of_slice.failures.add().metric_key.name = name
         self._write("metrics", self._metrics)
         self._write("validations", [validation.SerializeToString()])
-        written: dict[str, Any] = json.loads(summary.summarize(str(self.folder), how, rows).model_dump_json())
+        measured = summary.measure(str(self.folder), how, rows)
+        summarized = summary.summarize(measured, blessing.decide(measured, how))
+        written: dict[str, Any] = json.loads(summarized.model_dump_json())
         return written
 
     def _write(self, name: str, records: list[bytes]) -> None:
@@ -170,7 +173,7 @@ def test_a_candidate_alone(output: Output) -> None:
     assert (found["blessed"], found["rows"], found["slices"]) == (True, 1000, [])
     auc, recall = found["metrics"]
     assert (auc["name"], auc["value"], auc["baseline"], auc["passed"]) == ("AUC", 0.95, None, True)
-    assert auc["bar"] == MetricBar(lower_bound=0.9).model_dump()
+    assert auc["bar"] == Bar(lower_bound=0.9).model_dump()
     assert (recall["name"], recall["value"]) == ("Recall", 0.5)
 
 
@@ -196,11 +199,55 @@ def test_slices_come_largest_first_without_the_small_ones(output: Output) -> Non
     output.add({"hour": "2"}, example_count=9.0, AUC=0.5, Recall=0.5)
     output.add({"hour": "3"}, example_count=10.0, AUC=float("nan"), Recall=0.5)
     output.add({"hour": "3", "company": "B"}, example_count=11.0, AUC=0.75, Recall=0.5)
-    assert output.read(TWO)["slices"] == [
+    slices = output.read(TWO)["slices"]
+    assert [part["features"] for part in slices] == [["hour", "company"], ["hour"], ["hour"]]
+    shown = {"slice", "rows", "metrics", *UNSURE}
+    assert [{name: part[name] for name in part.keys() & shown} for part in slices] == [
         {"slice": "hour=3 and company=B", "rows": 11, "metrics": {"AUC": 0.75, "Recall": 0.5}, **UNSURE},
         {"slice": "hour=1", "rows": 10, "metrics": {"AUC": 0.5, "Recall": 0.25}, **UNSURE},
         {"slice": "hour=3", "rows": 10, "metrics": {"AUC": None, "Recall": 0.5}, **UNSURE},
     ]
+
+
+def test_slices_are_compared_with_the_baseline_and_held_to_their_bars(output: Output) -> None:
+    labels, scores, worse = [1, 1, 0, 0, 1, 0], [0.9, 0.4, 0.5, 0.1, 0.7, 0.3], [0.9, 0.6, 0.5, 0.1, 0.7, 0.3]
+    hours = np.array(([[b"1"]] * 4 + [[b"2"]] * 2) * 10, object)
+    rows = kept_of(labels * 10, scores * 10, baseline=worse * 10, features={"hour": hours})
+    for model, of_all, of_hour in (("candidate", 0.135, 0.1575), ("baseline", 0.61 / 6, 0.1075)):
+        output.add({}, model=model, example_count=60.0, MeanSquaredError=of_all)
+        output.add({"hour": "1"}, model=model, example_count=40.0, MeanSquaredError=of_hour)
+        output.add({"hour": "2"}, model=model, example_count=20.0, MeanSquaredError=0.09)
+    bar = {"upper_bound": 0.5, "direction": "lower_is_better", "slices": {"max_loss": 0.02}}
+    how = settings({"MeanSquaredError": bar}, slices=["hour"], min_slice_rows=30)
+    summarized = output.read(how, rows=rows)
+    [part] = summarized["slices"]
+    assert part["differences"]["MeanSquaredError"]["value"] == pytest.approx(0.05)
+    assert (part["missed"], part["undecided"]) == (["MeanSquaredError"], [])
+    assert summarized["reason"] == (
+        "Refused: MeanSquaredError of hour=1 (40 rows) is 0.1575, 0.0500 worse than the served model's, "
+        "expected a loss ≤ 0.02."
+    )
+    assert summarized["not_judged"] == ["Not judged, for they have fewer than 30 rows: hour=2 (20)."]
+
+
+def test_a_reference_that_is_not_served_is_a_second_model_to_compare_with(output: Output) -> None:
+    labels, scores = [0, 0, 1, 1], [0.1, 0.4, 0.3, 0.9]
+    for model in ("candidate", "baseline"):
+        output.add({}, model=model, example_count=40.0, MeanSquaredError=0.1675)
+    how = settings({"MeanSquaredError": {"max_loss": 0.02, "direction": "lower_is_better"}})
+    served, best = (kept_of(labels * 10, scores * 10, baseline=other * 10) for other in (scores, [0.1, 0.2, 0.3, 0.9]))
+    measured = summary.measure(_written(output, how, served), how, served, best)
+    [metric] = measured.metrics
+    assert metric.reference_difference is not None
+    assert (metric.baseline, metric.reference_difference.value) == (0.1675, pytest.approx(0.03))
+    assert blessing.decide(measured, how).reason == (
+        "Refused: MeanSquaredError is 0.1675, 0.0300 above the best served model's 0.1375 (allowed 0.0200)."
+    )
+
+
+def _written(output: Output, how: EvaluatorSettings, rows: PredictionsTable) -> str:
+    output.read(how, rows=rows)
+    return str(output.folder)
 
 
 def test_the_summary_is_strict_json_even_where_a_metric_is_undefined(output: Output) -> None:

@@ -10,39 +10,44 @@ import pytest
 from tfx.types import standard_artifacts
 
 from components.evaluation import component, tfma_run
+from components.evaluation.blessing import Decision
 from components.evaluation.settings import EvaluatorSettings
 
 
+def decision(blessed: bool, better: bool = False) -> Decision:
+    outcome: Any = "blessed" if blessed else "refused"
+    return Decision(outcome, blessed, "", [], [], [], shown_not_worse=blessed, shown_better=better)
+
+
+BEFORE = {"model": 7, "baseline_model": 3, "reference_model": 2}
+
+
 @pytest.mark.parametrize(("blessed", "file"), [(True, "BLESSED"), (False, "NOT_BLESSED")])
-@pytest.mark.parametrize("compared", [True, False])
-def test_the_verdict_is_noted_as_tfx_s_own_evaluator_does(
-    artifact: Callable[..., Any], blessed: bool, file: str, compared: bool
-) -> None:
-    model, baseline, blessing = (
-        artifact(kind)
-        for kind in (standard_artifacts.Model, standard_artifacts.Model, standard_artifacts.ModelBlessing)
-    )
-    model.id, baseline.id = 7, 3
-    inputs = {"model": [model], "baseline_model": [baseline] if compared else []}
-    component._bless(inputs, blessing, blessed)
-    held = {
-        name: value.int_value or value.string_value for name, value in blessing.mlmd_artifact.custom_properties.items()
-    }
-    against = {"baseline_model": baseline.uri, "baseline_model_id": 3} if compared else {}
-    assert held == {"blessed": int(blessed) or "", "current_model": model.uri, "current_model_id": 7} | against
-    assert [path.name for path in Path(blessing.uri).iterdir()] == [file]
-
-
 @pytest.mark.parametrize(
-    ("bar", "has_baseline", "expected"),
-    [
-        ({"lower_bound": 0.5}, False, True),
-        ({"max_loss": 0.1}, True, True),
-        ({"max_loss": 0.1}, False, False),  # The bar is against a baseline alone.
-    ],
+    ("compared", "better", "reference"), [(1, False, 7), (2, False, 3), (3, False, 2), (2, True, 7), (3, True, 7)]
 )
-def test_whether_a_model_can_be_refused(bar: dict[str, float], has_baseline: bool, expected: bool) -> None:
-    settings = EvaluatorSettings.model_validate({"metrics": {"AUC": bar}})
+def test_the_verdict_is_noted_as_tfx_s_own_evaluator_does_with_what_later_candidates_are_judged_by(
+    artifact: Callable[..., Any], blessed: bool, file: str, compared: int, better: bool, reference: int
+) -> None:
+    inputs = {name: [artifact(standard_artifacts.Model)] for name in list(BEFORE)[:compared]}
+    for name, [model] in inputs.items():
+        model.id = BEFORE[name]
+    made = artifact(standard_artifacts.ModelBlessing)
+    component._bless(inputs, made, decision(blessed, better), rows="a5")
+    held = {name: value.int_value or value.string_value for name, value in made.mlmd_artifact.custom_properties.items()}
+    noted = {"blessed": int(blessed) or "", "current_model": inputs["model"][0].uri, "current_model_id": 7}
+    if compared > 1:
+        noted |= {"baseline_model": inputs["baseline_model"][0].uri, "baseline_model_id": 3}
+    assert held == noted | {
+        "reference_model_id": reference,
+        "evaluated_rows": "a5",
+        "shown_not_worse": int(blessed) or "",
+    }
+    assert [path.name for path in Path(made.uri).iterdir()] == [file]
+
+
+@pytest.mark.parametrize("has_baseline", [False, True])
+def test_a_baseline_is_a_second_model_of_the_configuration(has_baseline: bool) -> None:
+    settings = EvaluatorSettings.model_validate({"metrics": {"AUC": {"max_loss": 0.1}}})
     config = tfma_run.complete_config(component.eval_config("big", settings), has_baseline)
-    assert tfma_run.has_bars(config) is expected
     assert [spec.is_baseline for spec in config.model_specs] == [False, True][: 1 + has_baseline]

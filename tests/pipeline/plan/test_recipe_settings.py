@@ -182,6 +182,21 @@ def test_an_unknown_key_is_reported_with_its_line_and_the_nearest_valid_one(
             "{max_loss: -1}",
             "recipe.yaml:10: evaluator.metrics.AUC.max_loss: input should be greater than or equal to 0; received -1.",
         ),
+        (
+            "{lower_bound: 0.5}",
+            "{lower_bound: 0.5, slices: {lower_bound: 2}}",
+            "recipe.yaml:8: evaluator: AUC lies between 0 and 1; received the bound 2.0.",
+        ),
+        (
+            "{lower_bound: 0.5}",
+            "{lower_bound: 0.5}\n  slices: [company]\n  max_gap: {Recall: 0.1}",
+            "recipe.yaml:8: evaluator: max_gap names Recall, which is not among the metrics: AUC.",
+        ),
+        (
+            "{lower_bound: 0.5}",
+            "{lower_bound: 0.5}\n  max_gap: {AUC: 0.1}",
+            "recipe.yaml:8: evaluator: max_gap compares slices, and there are none; name a feature under slices.",
+        ),
     ],
 )
 def test_a_wrong_value_is_reported_with_its_line_and_what_was_received(

@@ -178,8 +178,29 @@ def test_the_baseline_is_looked_up_in_every_run(places: Environment, builder: St
         builder.run(run_id)
         builder.node("BaselineModel")
     assert explain(places, "BaselineModel") == (
-        "BaselineModel runs every time: it looks up the latest blessed model to compare with."
+        "BaselineModel runs every time: it looks up the served model to compare with."
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "verdict"),
+    [
+        ('{"blessed": true, "rows": 9, "metrics": [], "reason": "Blessed: AUC is 1."}', " Blessed: AUC is 1."),
+        ('{"blessed": true, "rows": 9, "metrics": []}', ""),  # By an older version.
+        ("{", " What came out of it cannot be told: "),
+        (None, ""),
+    ],
+)
+def test_the_evaluator_says_why_it_decided_as_it_did(
+    places: Environment, builder: StoreBuilder, tmp_path: Path, content: str | None, verdict: str
+) -> None:
+    if content is not None:
+        (tmp_path / "summary.json").write_text(content)
+    builder.run("one")
+    builder.node("Evaluator", "COMPLETE", BASE, outputs={"evaluation": builder.artifact("ModelEvaluation", tmp_path)})
+    explained = explain(places, "Evaluator")
+    assert explained.startswith(f"Evaluator ran because it had never run to its end before.{verdict}")
+    assert len(explained.splitlines()) == 1 or content == "{"
 
 
 def test_the_pusher_looks_at_what_is_served_in_every_run(places: Environment, builder: StoreBuilder) -> None:

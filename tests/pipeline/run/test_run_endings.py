@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,12 +120,12 @@ def test_an_up_to_date_run_that_was_killed_before_its_report_gets_it_now(
     assert (places.log_root / "small-7" / "report.html").exists()
 
 
-def evaluated(places: Environment, blessed: bool, pushed_to: Path | None) -> local.Run:
+def evaluated(places: Environment, blessed: bool, pushed_to: Path | None, undecided: bool = False) -> local.Run:
     """A finished run in the store."""
     folder = places.pipeline_root / "evaluation"
     folder.mkdir(parents=True)
     (folder / "summary.json").write_text(
-        f'{{"blessed": {str(blessed).lower()}, "rows": 9, "metrics": [], "slices": []}}'
+        json.dumps({"blessed": blessed, "undecided": undecided, "rows": 9, "metrics": [], "slices": []})
     )
     builder = StoreBuilder(places.metadata_path, places.pipeline_root)
     builder.run("small-7")
@@ -144,6 +145,17 @@ def test_a_model_that_is_not_good_enough_ends_with_3(
     assert result.exit_code == 3
     assert "Not pushed: the model did not reach every bar." in result.stdout
     assert "why Trainer --recipe small: what changed since the last good model" in result.stdout
+
+
+def test_a_model_that_is_undecided_ends_with_3_and_a_line_of_its_own(
+    millrace: Millrace, places: Environment, ends_with: Callable[[object], None]
+) -> None:
+    ends_with(evaluated(places, blessed=False, pushed_to=None, undecided=True))
+    result = millrace("run", "small")
+    assert result.exit_code == 3
+    assert "Not pushed: too few rows to tell whether the model is good enough." in result.stdout
+    assert "did not reach every bar" not in result.stdout
+    assert "why Evaluator --recipe small: what these rows cannot tell, and how many would" in result.stdout
 
 
 def test_a_pushed_model_ends_with_0_and_the_next_commands(

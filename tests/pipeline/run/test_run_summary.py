@@ -91,6 +91,23 @@ def test_a_missed_bar_is_shown_and_the_model_is_not_pushed() -> None:
     ]
 
 
+def test_an_undecided_model_is_not_called_refused_and_the_reason_is_shown() -> None:
+    undecided = metric("AUC", 0.94, passed=False, baseline=0.95, max_loss=0.01) | {"undecided": True}
+    decided = {"undecided": True, "reason": "Undecided: too few rows.", "not_judged": ["Not judged: hour=3 (2)."]}
+    part = slice_of("hour=1", 90, AUC=0.5) | {"missed": ["AUC"]}
+    result = RunSummary(evaluation(undecided, blessed=False, slices=(part,)).model_copy(update=decided), None)
+    assert (result.good_enough, result.evaluation and result.evaluation.missed) == (False, [])
+    assert cells(result)[2:] == [
+        ["AUC", "0.9400", "loses ≤ 0.01", "0.9500", "cannot tell"],
+        ["Slices"],
+        ["Slice", "Rows", "AUC"],
+        ["hour=1", "90", "0.5000 missed"],
+        ["Verdict", "Undecided: too few rows."],
+        ["Not judged: hour=3 (2)."],
+        ["Not pushed: too few rows to tell whether the model is good enough."],
+    ]
+
+
 def test_a_blessed_model_that_no_pusher_saw_is_not_called_refused() -> None:
     assert cells(RunSummary(evaluation(metric("AUC", 0.95, lower_bound=0.9)), None))[-1][0] == "AUC"
 

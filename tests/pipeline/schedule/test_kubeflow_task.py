@@ -26,7 +26,7 @@ def test_what_is_reported_of_each_node_is_what_it_makes() -> None:
         for component in dag.build(chosen, environment, prints, None, None).components
     }
     # The resolver repeats what it was given.
-    outputs[nodes.BASELINE_NODE] = {"model"}
+    outputs[nodes.BASELINE_NODE] = {"model", "reference_model"}
     assert {name: set(tasks.shown_artifacts(node)) for name, node in nodes.table(chosen).items()} == outputs
 
 

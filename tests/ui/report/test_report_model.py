@@ -161,6 +161,43 @@ def test_an_evaluation_of_an_older_run_shows_what_it_has(scene: Scene, report: R
     assert "The model was not pushed: AUC is 0.9500, expected ≥ 0.97." in page.text("summary")
 
 
+def test_an_undecided_evaluation_says_why_and_names_its_slices(scene: Scene, report: Report) -> None:
+    difference = {"value": -0.005, "low": -0.015, "high": 0.005}
+    auc = {
+        "name": "AUC",
+        "value": 0.945,
+        "baseline": 0.95,
+        "passed": False,
+        "undecided": True,
+        "bar": {"max_loss": 0.01},
+    }
+    scene.files["evaluation"]["summary.json"] = {
+        "blessed": False,
+        "undecided": True,
+        "reason": "Undecided: these 10 rows are too few to tell.",
+        "not_judged": ["Not judged: hour=3 (2)."],
+        "rows": 10,
+        "metrics": [auc | {"difference": difference, "reference_difference": difference}],
+        "slices": [
+            {"slice": "hour=1", "rows": 6, "metrics": {"AUC": 0.5}, "missed": ["AUC"]},
+            {"slice": "hour=2", "rows": 4, "metrics": {"AUC": 0.6}, "undecided": ["AUC"]},
+        ],
+    }
+    scene.run("small-1", pushed={"pushed": 0, "not_pushed_reason": "the Evaluator did not bless the model"})
+    page = report("small-1")
+    assert "The model was not pushed. Undecided: these 10 rows are too few to tell." in page.text("summary")
+    assert (
+        "On 10 rows of the evaluation split. Undecided: these 10 rows are too few to tell. Not judged: hour=3 (2)."
+        in (page.text("evaluation"))
+    )
+    apart = "-0.0050 (-0.0150 to 0.0050)"
+    assert page.table("Metrics against their bars") == [
+        ["Metric", "Value", "Bar", "Baseline", "Difference", "From the best served", "Verdict"],
+        ["AUC", "0.9450", "loses ≤ 0.01", "0.9500", apart, apart, "cannot tell"],
+    ]
+    assert [row[-1] for row in page.table("Slices")] == ["Bars", "missed AUC", "cannot tell AUC"]
+
+
 def test_slices_are_a_sortable_table_and_a_plot_with_their_rows(scene: Scene, report: Report) -> None:
     scene.run("small-1")
     page = report("small-1")
