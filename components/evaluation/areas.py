@@ -1,8 +1,8 @@
 """Areas under the ROC and the precision-recall curve, with their standard errors.
 
 Each row contributes to an area's error. The sum of the squared contributions is the variance; if the contributions of
-two models are subtracted row by row, it is the variance of their paired difference. Rows have weights: where a formula
-has a number of rows, Kish's effective number stands, (Σ w)² / Σ w² (Kish (1965), Survey sampling, section 11.7).
+two models are subtracted row by row, it is the variance of their paired difference. Rows have weights: numbers of rows
+in a formula are replaced by Kish's effective number, (Σ w)² / Σ w² (Kish (1965), Survey sampling, section 11.7).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from components.evaluation.predictions import Array
 
 MISRANKED_FOR_ROC = 3
 MISRANKED_FOR_PRECISION_RECALL = 8
-"""Of fewer misranked rows (see `too_few`) the variance cannot be estimated: `make bench-intervals`."""
+"""With fewer misranked rows (see `too_few`) the variance cannot be estimated: `make bench-intervals`."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Area:
 
 
 def standard_error_of_difference(ours: Area, theirs: Area) -> float:
-    """That of the difference of two models' areas on the same rows."""
+    """The standard error of the difference of two models' areas on the same rows."""
     return _root_of_squares(ours.contributions - theirs.contributions)
 
 
@@ -51,7 +51,7 @@ def roc(positive: Array, score: Array, weights: Array) -> Area:
     below it, plus that of each negative row's share of positive rows above it.
 
     Args:
-        positive: Whether a row is of the class that scores are high for, bool [n].
+        positive: Whether a row is of the class for which scores should be high, bool [n].
         score: float [n].
         weights: Above 0, float [n].
     """
@@ -68,14 +68,14 @@ def roc(positive: Array, score: Array, weights: Array) -> Area:
 
 
 def precision_recall(positive: Array, score: Array, weights: Array) -> Area:
-    """The area under the precision-recall curve with every score for a threshold.
+    """The area under the precision-recall curve, with every score as a threshold.
 
     Davis & Goadrich (2006), The relationship between precision-recall and ROC curves, ICML: between two thresholds the
-    true positives are interpolated, not the precision; the integral as tf_keras.metrics.AUC has it. The contributions
+    true positives are interpolated, not the precision; the integral is that of tf_keras.metrics.AUC. The contributions
     are the influence function (Hampel (1974), JASA 69:383-393) of the average precision, from which the area differs by
-    less than chance: with P(t) the precision and H(t) the rows at threshold t, G the positive ones among them, that of
-    a row with label y and score s is, over the number of positive rows, y (P(s) - area) + Σ (y - P(t)) dG(t) / H(t),
-    where the sum is over the thresholds up to s.
+    less than the sampling error. Let P(t) be the precision at threshold t, H(t) the number of rows and G(t) the number
+    of positive rows. The contribution of a row with label y and score s, times the number of positive rows, is
+    y (P(s) - area) + Σ (y - P(t)) dG(t) / H(t), where the sum is over the thresholds up to s.
 
     Args:
         positive: As for `roc`.
@@ -93,7 +93,7 @@ def precision_recall(positive: Array, score: Array, weights: Array) -> Area:
 
 
 def interpolated(above: Array, below: Array) -> float:
-    """The area under a precision-recall curve: what positive and other rows weigh at each threshold, downwards."""
+    """The area under a precision-recall curve, from the weights of positive and other rows by falling threshold."""
     true = np.concatenate([[0.0], np.cumsum(above, dtype=np.float64)])
     every = np.concatenate([[0.0], np.cumsum(above + below, dtype=np.float64)])
     slope = above / np.diff(every)
@@ -107,33 +107,35 @@ def too_few(positive: Array, weights: Array, areas_under_roc: Sequence[float], n
     """Why there are too few rows for the interval of an area; None if there are enough.
 
     The variance of an area comes from the few rows that are ranked wrongly. If hardly any are to be expected, a sample
-    often has less than its share of them: then the area is too high and the estimated variance too small at the same
-    time, and the interval misses the truth. About as many rows are misranked as the smaller class has, times 1 - AUC.
+    often has fewer than expected: then the area is too high, the estimated variance is too small, and the interval
+    misses the truth. The expected number of misranked rows is about that of the smaller class times 1 - AUC.
 
     Args:
         positive: As for `roc`.
         weights: As for `roc`.
         areas_under_roc: The area of the model, or those of both models.
-        needed: The least number of misranked rows.
+        needed: The smallest sufficient number of misranked rows.
     """
     area = float(np.mean(areas_under_roc))
-    wrong = min(area, 1 - area)
+    misranked_share = min(area, 1 - area)
     sizes = {name: effective_rows(weights[rows]) for name, rows in (("positives", positive), ("negatives", ~positive))}
     name = min(sizes, key=sizes.__getitem__)
-    if sizes[name] * wrong >= needed:
+    if sizes[name] * misranked_share >= needed:
         return None
     counted = np.count_nonzero(positive if name == "positives" else ~positive)
-    wanted = f"this area takes about {math.ceil(needed / wrong):,}" if wrong > 0 else "none is misranked"
-    return f"too few {name} to tell ({counted:,} of {len(positive):,} rows; {wanted})"
+    requirement = (
+        f"this area takes about {math.ceil(needed / misranked_share):,}" if misranked_share > 0 else "none is misranked"
+    )
+    return f"too few {name} to tell ({counted:,} of {len(positive):,} rows; {requirement})"
 
 
 def effective_rows(weights: Array) -> float:
-    """Kish's effective number of rows: so many rows of equal weight would give a mean as precise as these."""
+    """Kish's effective number of rows: the number of rows of equal weight whose mean would be as precise."""
     return float(weights.sum() ** 2 / (weights @ weights)) if len(weights) else 0.0
 
 
 def weight_by_level(positive: Array, score: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Each row's index among the distinct scores, highest first; the weights of positive and of other rows at each."""
+    """Each row's index among the distinct scores, highest first, and the weights of positive and other rows at each."""
     values, level = np.unique(-score, return_inverse=True)
     above, below = (np.bincount(level[rows], weights[rows], len(values)) for rows in (positive, ~positive))
     return level, above, below

@@ -1,9 +1,10 @@
 """Whether a model may be pushed, and why, in a sentence with the numbers.
 
-Its value must reach each bound. Where it has a `max_loss` it is compared with the served model, and with the reference:
-the best model served so far, from which the chain of models that were each allowed a loss began. Without that, losses
-would add up from one push to the next; clinical trials, which have the same problem, call it bio-creep: D'Agostino,
-Massaro & Sullivan (2003), Non-inferiority trials: design concepts and issues. Statistics in Medicine 22:169-186.
+Each metric must reach its bounds. A metric with a `max_loss` is also compared with the served model's, and with that of
+the reference: the best model served so far, with which the chain of models that were each allowed a loss began. Without
+the reference, losses would add up from one push to the next. Clinical trials have the same problem and call it
+bio-creep: D'Agostino, Massaro & Sullivan (2003), Non-inferiority trials: design concepts and issues. Statistics in
+Medicine 22:169-186.
 
 Nothing here needs TensorFlow.
 """
@@ -26,14 +27,14 @@ SERVED, REFERENCE = "the served model's", "the best served model's"
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of a candidate.
+    """The measurements of a candidate.
 
     Attributes:
-        rows: The rows of the evaluation split.
-        metrics: On all of them, not judged yet.
-        slices: Those of at least `min_slice_rows` rows, not judged yet.
-        small_slices: The rows of the others, by name.
-        fault: What is wrong with the evaluation itself, as a sentence part; empty if nothing is.
+        rows: The number of rows of the evaluation split.
+        metrics: The metrics on all rows, not judged yet.
+        slices: The slices of at least `min_slice_rows` rows, not judged yet.
+        small_slices: The names of the other slices and their numbers of rows.
+        fault: What is wrong with the evaluation itself, as part of a sentence; empty if nothing is.
     """
 
     rows: int
@@ -45,17 +46,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Decision:
-    """What became of a candidate.
+    """The decision on a candidate.
 
     Attributes:
         outcome: Whether it is good enough.
-        blessed: Whether it may be pushed; `when_unsure` decides that of an undecided one.
+        blessed: Whether it may be pushed; for an undecided one, `when_unsure` decides.
         reason: Why, as a sentence.
-        metrics: Judged.
-        slices: Judged.
+        metrics: The judged metrics.
+        slices: The judged slices.
         not_judged: See `Summary.not_judged`.
         shown_not_worse: Whether every loss that has a limit is shown to be within it.
-        shown_better: Whether it is shown to be better than the reference, and becomes the reference itself.
+        shown_better: Whether it is shown to be better than the reference, so that it becomes the reference itself.
     """
 
     outcome: Literal["blessed", "refused", "undecided"]
@@ -70,20 +71,20 @@ class Decision:
 
 @dataclass(frozen=True)
 class _Finding:
-    """What is found of a metric, and the words for it, which follow its value."""
+    """A verdict on a metric, and the text about it, which follows the metric's value."""
 
     verdict: Verdict
-    words: str
+    text: str
 
 
 @dataclass(frozen=True)
 class _Comparison:
-    """A metric against one other model's.
+    """A metric compared with another model's.
 
     Attributes:
         metric: The metric.
-        difference: From the other model; None if it was not computed.
-        whose: The other model, as a sentence calls it.
+        difference: The difference from the other model; None if it was not computed.
+        whose: The name of the other model in a sentence, in the possessive.
         value: The other model's value.
     """
 
@@ -95,13 +96,13 @@ class _Comparison:
 
 @dataclass(frozen=True)
 class _Judge:
-    """By what a candidate is judged.
+    """Judges the metrics of a candidate.
 
     Attributes:
-        by_evidence: Whether by intervals, not by points.
-        rows: The rows of the evaluation split.
-        look: Whether this is the first, second, … model that is compared on these rows.
-        level: Of a one-sided test at this look.
+        by_evidence: Whether intervals decide rather than points.
+        rows: The number of rows of the evaluation split.
+        look: The number of models compared on these rows so far, this one included.
+        level: The level of a one-sided test at this look.
     """
 
     by_evidence: bool
@@ -110,7 +111,7 @@ class _Judge:
     level: float
 
     def findings(self, metric: Metric) -> list[_Finding]:
-        """What is found of a metric; nothing if it has no bar."""
+        """The findings on a metric; empty if it has no bar."""
         if not str(metric.bar):
             return []
         if metric.value is None:
@@ -118,7 +119,7 @@ class _Judge:
         return [*self._bounds(metric), *map(self._compare, comparisons(metric))]
 
     def is_not_worse(self, metric: Metric) -> bool:
-        """Whether a metric loses no more than it may against every model that it is compared with."""
+        """Whether a metric loses no more than allowed against every model that it is compared with."""
         return all(self._compare(against).verdict == "passed" for against in comparisons(metric))
 
     def is_better(self, metric: Metric) -> bool:
@@ -138,7 +139,7 @@ class _Judge:
         return [_Finding("passed", f" ({bounds})") if reached else _Finding("missed", f", expected {bounds}")]
 
     def _gain(self, against: _Comparison) -> tuple[float | None, float | None]:
-        """How much better the candidate is, and the standard error of that; None for what is not known or not used."""
+        """How much better the candidate is, and the standard error of that; None for each that is unknown or unused."""
         metric, difference = against.metric, against.difference
         if metric.value is None:
             return None, None
@@ -151,23 +152,23 @@ class _Judge:
 
     def _compare(self, against: _Comparison) -> _Finding:
         metric, limit = against.metric, against.metric.bar.max_loss or 0.0
-        other, allowed = f"{against.whose} {against.value:.4f}", f"allowed {limit:.4f}"
+        compared, allowed = f"{against.whose} {against.value:.4f}", f"allowed {limit:.4f}"
         gain, error = self._gain(against)
         if gain is None:
             why = f": {metric.no_interval}" if metric.no_interval else ""
-            return _Finding("undecided", f" and {other}; how certain the difference is cannot be computed{why}")
+            return _Finding("undecided", f" and {compared}; how certain the difference is cannot be computed{why}")
         if gain < -limit or error is None:
             verdict: Verdict = "passed" if gain >= -limit else "missed"
-            return _Finding(verdict, f", {_apart(metric, gain)} {other} ({allowed})")
+            return _Finding(verdict, f", {_apart(metric, gain)} {compared} ({allowed})")
         allowed = f"({allowed}; look {self.look} at these rows)"
         worst = gain - evidence.quantile(self.level) * error
         if evidence.p_value(gain + limit, error) <= self.level:
             least = "at most" if worst < 0 else "at least"
-            # Once is enough, where both comparisons pass.
+            # If both comparisons pass, saying it once is enough.
             allowed = f" {allowed}" if against.whose == SERVED else ""
-            return _Finding("passed", f", {least} {_apart(metric, worst)} {other}{allowed}")
+            return _Finding("passed", f", {least} {_apart(metric, worst)} {compared}{allowed}")
         few = self._too_few(gain + limit, error)
-        return _Finding("undecided", f" and may be {_apart(metric, worst)} {other} {allowed}: {few}")
+        return _Finding("undecided", f" and may be {_apart(metric, worst)} {compared} {allowed}: {few}")
 
     def _too_few(self, margin: float, error: float) -> str:
         few = f"these {self.rows:,} rows are too few to tell"
@@ -180,7 +181,7 @@ class _Judge:
 
 
 def comparisons(metric: Metric) -> list[_Comparison]:
-    """What a metric with a `max_loss` is compared with: the served model, and last the reference if it is another."""
+    """The comparisons of a metric with a `max_loss`: with the served model, then with the reference if that differs."""
     if metric.bar.max_loss is None or metric.value is None or metric.baseline is None:
         return []
     compared = [_Comparison(metric, metric.difference, SERVED, metric.baseline)]
@@ -198,15 +199,15 @@ def decide(measured: Measured, settings: EvaluatorSettings, earlier: Sequence[bo
     """Decides whether a candidate may be pushed.
 
     Args:
-        measured: What was measured of it.
-        settings: Its bars, and whether points or evidence decide.
-        earlier: For each earlier look at these rows whether it showed its model to be not worse, in order.
+        measured: The candidate's measurements.
+        settings: The bars, and whether points or evidence decide.
+        earlier: For each earlier look at these rows, in order, whether it showed its model to be not worse.
     """
     by_evidence = settings.judge_by == "evidence"
     judge = _Judge(by_evidence, measured.rows, len(earlier) + 1, evidence.look_level(earlier))
     findings = {metric.name: judge.findings(metric) for metric in measured.metrics}
     of_slices = slice_bars.judge_slices(measured.slices, measured.small_slices, settings)
-    missed, undecided, every = (
+    missed, undecided, passed = (
         [text for metric in measured.metrics if (text := _text(metric, findings[metric.name], verdicts))]
         for verdicts in (("missed",), ("undecided",), ("passed",))
     )
@@ -216,7 +217,7 @@ def decide(measured: Measured, settings: EvaluatorSettings, earlier: Sequence[bo
     return Decision(
         outcome="refused" if missed else "undecided" if undecided else "blessed",
         blessed=blessed,
-        reason=_reason(missed, undecided, every, blessed, compared=bool(limited)),
+        reason=_reason(missed, undecided, passed, blessed, compared=bool(limited)),
         metrics=[_judged(metric, findings[metric.name]) for metric in measured.metrics],
         slices=of_slices.slices,
         not_judged=of_slices.not_judged,
@@ -232,17 +233,17 @@ def _judged(metric: Metric, findings: Sequence[_Finding]) -> Metric:
 
 
 def _text(metric: Metric, findings: Sequence[_Finding], verdicts: Sequence[Verdict]) -> str:
-    """What was found of a metric with these verdicts, as a sentence part; empty if nothing was."""
-    words = "".join(finding.words for finding in findings if finding.verdict in verdicts)
+    """The findings on a metric with these verdicts, as part of a sentence; empty if there are none."""
+    text = "".join(finding.text for finding in findings if finding.verdict in verdicts)
     value = "not defined" if metric.value is None else f"{metric.value:.4f}"
-    return f"{metric.name} is {value}{words}" if words else ""
+    return f"{metric.name} is {value}{text}" if text else ""
 
 
-def _reason(missed: list[str], undecided: list[str], every: list[str], blessed: bool, compared: bool) -> str:
+def _reason(missed: list[str], undecided: list[str], passed: list[str], blessed: bool, compared: bool) -> str:
     if missed:
         return f"Refused: {listed(missed)}."
     if undecided:
         all_the_same = ", and blessed all the same (evaluator.when_unsure is push)" if blessed else ""
         return f"Undecided{all_the_same}: {listed(undecided)}."
-    alone = [] if compared else ["no served model to compare it with"]
-    return f"Blessed: {'; '.join([*every, *alone])}."
+    note = [] if compared else ["no served model to compare it with"]
+    return f"Blessed: {'; '.join([*passed, *note])}."

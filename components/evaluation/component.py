@@ -1,4 +1,4 @@
-"""The Evaluator: TFMA's metrics, slices and thresholds, a table of the predictions, and what they say as JSON."""
+"""The Evaluator: TFMA's metrics, slices and thresholds, a table of the predictions, and a summary as JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from contracts.model_card import read_card
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
-    """TFMA's evaluation, with `summary.json`, `insights.json` and the predictions they are from beside TFMA's files."""
+    """TFMA's evaluation, with `summary.json`, `insights.json` and the predictions behind them beside TFMA's files."""
 
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """Evaluates the candidate and the models that it is compared with, and writes the verdict on the candidate.
@@ -49,7 +49,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             output_dict: `evaluation` and `blessing`, one artifact each.
             exec_properties: See `EvaluatorSpec`, and `looks.EARLIER_LOOKS`, which is not in the cache key.
         """
-        # Taken out, for TFX publishes what is left here.
+        # Removed, because TFX publishes all properties that are left.
         looks_before = exec_properties.pop(looks.EARLIER_LOOKS, "[]")
         self._log_startup(input_dict, output_dict, exec_properties)
         evaluation = artifact_utils.get_single_instance(output_dict["evaluation"])
@@ -67,7 +67,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _evaluate(
         self, input_dict: Artifacts, models: Models, folder: str, exec_properties: dict[str, Any]
     ) -> PredictionsTable:
-        """Runs TFMA with the candidate and the baseline, where there is one."""
+        """Runs TFMA with the candidate and, if there is one, the baseline."""
         config = tfma_run.complete_config(_config(exec_properties), has_baseline="baseline_model" in models)
         predictions, sampled_rows = Path(folder, PREDICTIONS_FILE), exec_properties["sampled_rows"]
         source = recording.Source.of(config)
@@ -82,7 +82,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _compare_with_reference(
         self, input_dict: Artifacts, models: Models, folder: str, exec_properties: dict[str, Any]
     ) -> PredictionsTable | None:
-        """The predictions of the candidate and, as its baseline, the reference; None where that is the baseline."""
+        """The predictions of the candidate and, as its baseline, the reference; None if that is the baseline anyway."""
         if "reference_model" not in models:
             return None
         config = tfma_run.complete_config(_config(exec_properties), has_baseline=True)
@@ -96,7 +96,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
 MODELS = ("model", "baseline_model", "reference_model")
 Models = Mapping[str, str]
-"""The folders of SavedModels by the inputs that they are from."""
+"""The folders of SavedModels, by the names of the Evaluator's inputs."""
 
 
 def _saved_model(models: list[Artifact]) -> str:
@@ -116,32 +116,32 @@ def _ids(input_dict: Artifacts) -> dict[str, int]:
     return {name: input_dict[name][0].id for name in MODELS if input_dict.get(name)}
 
 
-def _bless(input_dict: Artifacts, made: Artifact, decision: Decision, rows: str) -> None:
-    """Notes the verdict as TFX's own Evaluator does, and what later candidates are judged by."""
+def _bless(input_dict: Artifacts, verdict: Artifact, decision: Decision, rows: str) -> None:
+    """Records the verdict as TFX's own Evaluator does, and what later candidates are judged by."""
     ids = _ids(input_dict)
     for name, prefix in zip(MODELS, ("current", "baseline"), strict=False):
         for model in input_dict.get(name, []):
-            made.set_string_custom_property(f"{prefix}_model", model.uri)
-            made.set_int_custom_property(f"{prefix}_model_id", model.id)
+            verdict.set_string_custom_property(f"{prefix}_model", model.uri)
+            verdict.set_int_custom_property(f"{prefix}_model_id", model.id)
     best_before = ids.get("reference_model") or ids.get("baseline_model")
     best = ids["model"] if decision.shown_better or best_before is None else best_before
-    made.set_int_custom_property(REFERENCE_PROPERTY, best)
-    made.set_string_custom_property(looks.ROWS_PROPERTY, rows)
-    made.set_int_custom_property(looks.NOT_WORSE_PROPERTY, int(decision.shown_not_worse))
-    Path(made.uri, constants.BLESSED_FILE_NAME if decision.blessed else constants.NOT_BLESSED_FILE_NAME).touch()
-    made.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, int(decision.blessed))
+    verdict.set_int_custom_property(REFERENCE_PROPERTY, best)
+    verdict.set_string_custom_property(looks.ROWS_PROPERTY, rows)
+    verdict.set_int_custom_property(looks.NOT_WORSE_PROPERTY, int(decision.shown_not_worse))
+    Path(verdict.uri, constants.BLESSED_FILE_NAME if decision.blessed else constants.NOT_BLESSED_FILE_NAME).touch()
+    verdict.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, int(decision.blessed))
 
 
 def _describe(evaluation: str, table: PredictionsTable, summarized: Summary, model: str) -> None:
-    """Writes what the evaluation says as plain JSON."""
+    """Writes the results of the evaluation as plain JSON."""
     Path(evaluation, SUMMARY_FILE).write_text(summarized.model_dump_json(indent=2), encoding="utf-8")
-    # Thousands of numbers: not one a line.
+    # Not indented: there are thousands of numbers.
     described = insights.describe(table, read_card(Path(model)).class_names)
     Path(evaluation, INSIGHTS_FILE).write_text(described.model_dump_json(), encoding="utf-8")
 
 
 class EvaluatorSpec(standard_component_specs.EvaluatorSpec):
-    """Stock's inputs and outputs, with the recipe's settings as a parameter."""
+    """TFX's inputs and outputs, with the recipe's settings as a parameter."""
 
     PARAMETERS = {  # noqa: RUF012 (TFX reads a plain dict)
         standard_component_specs.EVAL_CONFIG_KEY: component_spec.ExecutionParameter(type=tfma.EvalConfig),
@@ -162,10 +162,10 @@ class Evaluator(base_component.BaseComponent):
         examples: Raw Examples with an `eval` split.
         model: The candidate.
         baseline_model: The served model; may resolve to none.
-        reference_model: The best model served so far, where that is another; may resolve to none.
+        reference_model: The best model served so far, if that is a different one; may resolve to none.
         label: The transformed feature that is the label.
         settings: Metrics, bars and slices.
-        sampled_rows: Of how many rows the candidate's predictions are kept with the evaluation.
+        sampled_rows: The number of rows whose predictions by the candidate are kept with the evaluation.
     """
 
     SPEC_CLASS = EvaluatorSpec
@@ -210,13 +210,13 @@ def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
                 label_key=label,
                 prediction_key=settings.prediction_key,
                 example_weight_key=settings.example_weight,
-                # Only the label: transformed features would hide the raw values that the slices are cut by.
+                # Only the label: transformed features would hide the raw values by which slices are formed.
                 preprocessing_function_names=["transform_label"],
             )
         ],
         slicing_specs=[tfma.SlicingSpec(), *(tfma.SlicingSpec(feature_keys=keys) for keys in settings.slices)],
         metrics_specs=[
-            # Rows are counted, whatever they weigh.
+            # Rows are counted regardless of their weights.
             tfma.MetricsSpec(
                 metrics=[tfma.MetricConfig(class_name="ExampleCount")],
                 example_weights=tfma.ExampleWeightOptions(unweighted=True),
@@ -227,7 +227,7 @@ def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
 
 
 def _thresholds(bar: MetricBar) -> list[tfma.PerSliceMetricThreshold]:
-    """The bar on all rows, for those who read TFMA's own verdict; ours is `blessing.decide`'s."""
+    """The bar on all rows, for readers of TFMA's own verdict; ours is made by `blessing.decide`."""
     if not bar.gates:
         return []
     overall = tfma.PerSliceMetricThreshold(slicing_specs=[tfma.SlicingSpec()])

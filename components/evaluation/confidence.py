@@ -16,10 +16,10 @@ from components.evaluation.predictions import Array, PredictionsTable, ScoredRow
 from contracts.evaluation import Difference, Interval
 
 BINS = 10_000
-"""TFMA counts scores in so many bins for the areas under curves."""
+"""The number of bins in which TFMA counts scores for the areas under curves."""
 
 THRESHOLD_EPSILON = 1e-7
-"""Its thresholds are this far above the ends of bins."""
+"""TFMA's thresholds are this far above the ends of bins."""
 
 UNDEFINED_DRAWS = "too few rows to tell (some draws of the bootstrap leave it undefined)"
 
@@ -30,7 +30,7 @@ class ShownArea:
 
     Attributes:
         exact: Computed from the scores themselves.
-        binned: Computed from the scores in TFMA's bins: TFMA's own value, if it measures the same metric.
+        binned: Computed from the scores in TFMA's bins; equals TFMA's value if that is of the same metric.
     """
 
     exact: float
@@ -42,9 +42,9 @@ class Confidence:
     """The values and intervals of the metrics of one group of rows.
 
     Attributes:
-        estimates: By metric; the metrics that have an interval.
-        differences: By metric; the candidate's value less the baseline's.
-        reasons: By metric; why it has no interval.
+        estimates: By metric, for those that have an interval.
+        differences: By metric, the candidate's value minus the baseline's.
+        reasons: By metric, why it has no interval.
         areas: By metric and whether it is the baseline's; empty if the table lacks rows.
         sampling: How the table's rows were chosen.
     """
@@ -55,33 +55,35 @@ class Confidence:
     areas: dict[tuple[str, bool], ShownArea] = field(default_factory=dict)
     sampling: Sampling = ALL_ROWS
 
-    def value(self, name: str, theirs: float | None, of_baseline: bool = False) -> float | None:
-        """The value to show of a metric that TFMA says is `theirs`: that, or an area as it is without bins.
+    def value(self, name: str, tfma_value: float | None, of_baseline: bool = False) -> float | None:
+        """The value of a metric to show: TFMA's value, or the exact area under a curve instead of TFMA's binned one.
 
-        Where many scores are in one bin, as those of the rows of a slice may be, TFMA's area is far from the exact one.
+        Where many scores fall into one bin, as in a slice they may, TFMA's area is far from the exact one.
         """
         area = self.areas.get((name, of_baseline))
-        same_metric = area is not None and theirs is not None and abs(area.binned - theirs) <= estimates.TOLERANCE
-        return area.exact if area and same_metric else theirs
+        same_metric = (
+            area is not None and tfma_value is not None and abs(area.binned - tfma_value) <= estimates.TOLERANCE
+        )
+        return area.exact if area and same_metric else tfma_value
 
     def interval(self, name: str, shown: float | None) -> Interval | None:
         """The interval of a metric whose value is shown as this.
 
-        None where there is none, and where the value computed here is another: an interval of another quantity, such as
-        that of a metric whose name is known and whose definition is not, is worse than none.
+        None if there is none, or if the value computed here differs. An interval of a different quantity, such as that
+        of a metric with a known name but another definition, is worse than none.
         """
         estimate = self.estimates.get(name)
         return estimate.interval(shown, self.sampling) if estimate and shown is not None else None
 
     def no_interval(self, name: str, shown: float | None) -> str | None:
-        """Why a metric whose value is shown as this has no interval; None where it has one, or no method is known."""
+        """Why a metric whose value is shown as this has no interval; None if it has one, or if no method is known."""
         estimate = self.estimates.get(name)
         if estimate and shown is not None and self.interval(name, shown) is None:
             return f"another quantity (the rows that were kept give {estimate.value:.4g})"
         return self.reasons.get(name)
 
     def difference(self, name: str, shown: float | None, baseline: float | None) -> Difference | None:
-        """The difference of a metric whose values are shown as these; None as for `interval`."""
+        """The difference of a metric whose values are shown as these; None in the same cases as for `interval`."""
         estimate = self.differences.get(name)
         if estimate is None or shown is None or baseline is None:
             return None
@@ -95,7 +97,7 @@ def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Se
     Args:
         table: The rows.
         names: The metrics' class names.
-        slices: The groups of rows, by what each is cut by; () is all of them.
+        slices: The keys of the groups of rows; () is all rows.
 
     Returns:
         One for each of `slices`.
@@ -104,7 +106,7 @@ def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Se
     if rows.task == "other":
         return [Confidence() for _ in slices]
     members = [predictions.rows_of_slice(sound, key) for key in slices]
-    # What TFMA makes of a row whose prediction is not a number is not known: its own areas are shown then.
+    # It is not known how TFMA treats a row whose prediction is not a number, so then its own areas are shown.
     exact = len(rows.labels) == table.rows
     groups = [_Group(rows.take(group), names, Sampling.of(table), exact) for group in members]
     drawn = intervals.bootstrap_sums([group.columns() for group in groups], members)
@@ -126,12 +128,12 @@ class _Group:
                     self._columns[name, of_baseline] = columns
 
     def _models(self) -> list[tuple[bool, Array]]:
-        """The predictions of the models that there are, by whether it is the baseline."""
+        """The predictions of each model that there is, with whether it is the baseline."""
         baseline = self._rows.baseline
         return [(False, self._rows.predictions), *([] if baseline is None else [(True, baseline)])]
 
     def _drawn(self) -> dict[tuple[str, bool], Array]:
-        """The columns that are bootstrapped; the interval of a proportion does not need it, only its difference."""
+        """The columns to bootstrap; proportions need it only for their difference, not for their interval."""
         compared = self._rows.baseline is not None
         return {key: part for key, part in self._columns.items() if compared or not self._measures[key[0]].proportion}
 
@@ -147,17 +149,17 @@ class _Group:
         """
         ends = np.cumsum([columns.shape[1] for columns in self._drawn().values()])[:-1]
         replicates = dict(zip(self._drawn(), np.split(drawn, ends), strict=False))
-        known = Confidence(sampling=self._sampling)
+        result = Confidence(sampling=self._sampling)
         for name, measure in self._measures.items():
             if estimate := self._estimate(name, measure, replicates):
-                known.estimates[name] = estimate
+                result.estimates[name] = estimate
             elif math.isfinite(self._value(name, False)):
-                known.reasons[name] = UNDEFINED_DRAWS
+                result.reasons[name] = UNDEFINED_DRAWS
             if self._rows.baseline is not None and (difference := self._difference(name, measure, replicates)):
-                known.differences[name] = difference
+                result.differences[name] = difference
         if self._rows.task == "binary":
-            self._add_areas(known)
-        return known
+            self._add_areas(result)
+        return result
 
     def _value(self, name: str, of_baseline: bool) -> float:
         return float(self._measures[name].value(self._columns[name, of_baseline].sum(axis=0, dtype=np.float64)))
@@ -174,40 +176,42 @@ class _Group:
             replicates = measure.value(drawn[name, False]) - measure.value(drawn[name, True])
         return estimates.bootstrapped(value, replicates, f"paired {intervals.BOOTSTRAP}")
 
-    def _add_areas(self, known: Confidence) -> None:
+    def _add_areas(self, result: Confidence) -> None:
         """Adds the areas under the curves of binary scores."""
         weighty = self._rows.weights > 0
         positive, weights = self._rows.labels[weighty] == 1, self._rows.weights[weighty]
         if positive.all() or not positive.any():
             return
         scores = [predicted[weighty] for _, predicted in self._models()]
-        under_roc = [areas.roc(positive, each, weights).value for each in scores]
+        under_roc = [areas.roc(positive, model_scores, weights).value for model_scores in scores]
         for name, curve in _CURVES.items():
             if name not in self._names:
                 continue
-            made = [curve.area(positive, each, weights) for each in scores]
-            binned = [curve.area(positive, _binned(each), weights).value for each in scores]
-            values = [area.value for area in made] if self._sampling.fraction == 1 else binned
+            exact_areas = [curve.area(positive, model_scores, weights) for model_scores in scores]
+            binned = [curve.area(positive, _binned(model_scores), weights).value for model_scores in scores]
+            values = [area.value for area in exact_areas] if self._sampling.fraction == 1 else binned
             if reason := areas.too_few(positive, weights, under_roc[:1], curve.misranked):
-                known.reasons[name] = reason
+                result.reasons[name] = reason
             else:
-                known.estimates[name] = estimates.area(values[0], made[0].standard_error, curve.method)
-            if len(made) == 2 and areas.too_few(positive, weights, under_roc, curve.misranked) is None:
+                result.estimates[name] = estimates.area(values[0], exact_areas[0].standard_error, curve.method)
+            if len(exact_areas) == 2 and areas.too_few(positive, weights, under_roc, curve.misranked) is None:
                 method = f"paired {curve.method}"
-                known.differences[name] = estimates.area_difference(values[0] - values[1], made[0], made[1], method)
+                result.differences[name] = estimates.area_difference(
+                    values[0] - values[1], exact_areas[0], exact_areas[1], method
+                )
             if self._exact:
-                for (of_baseline, _), area, value in zip(self._models(), made, binned, strict=True):
-                    known.areas[name, of_baseline] = ShownArea(area.value, value)
+                for (of_baseline, _), area, value in zip(self._models(), exact_areas, binned, strict=True):
+                    result.areas[name, of_baseline] = ShownArea(area.value, value)
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """A curve under which there is an area.
+    """A curve whose area is a metric.
 
     Attributes:
-        area: The area of positive rows, scores and weights.
-        method: How its standard error is made.
-        misranked: How many misranked rows it takes.
+        area: Computes the area from positive rows, scores and weights.
+        method: How its standard error is estimated.
+        misranked: The number of misranked rows that an interval needs.
     """
 
     area: Callable[[Array, Array, Array], Area]
@@ -222,10 +226,10 @@ _CURVES = {
 
 
 def _binned(scores: Array) -> Array:
-    """The bins that TFMA counts scores in.
+    """The bins in which TFMA counts scores.
 
-    It first cuts [0, 1) into `BINS` equal ones, and then puts each of these where its lower end falls between `BINS`
-    thresholds that are a little further apart, so that the two lowest become one.
+    TFMA first divides [0, 1) into `BINS` equal bins, and then places the lower end of each among `BINS` thresholds that
+    are slightly further apart, so that the two lowest bins become one.
     """
     lower_ends = np.floor(scores.astype(np.float64) * BINS) / BINS
     thresholds = np.arange(1, BINS - 1) / (BINS - 1) + THRESHOLD_EPSILON

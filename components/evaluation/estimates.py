@@ -14,10 +14,10 @@ from components.evaluation.predictions import Array, PredictionsTable
 from contracts.evaluation import Interval
 
 TOLERANCE = 0.002
-"""How far a value computed from the table may be from TFMA's, times the value where that is more than 1."""
+"""How far a value computed from the table may be from TFMA's; relative for values above 1."""
 
 SAMPLING_ERRORS = 5
-"""If the table holds a sample of the rows: how many standard errors of the sampling it may be off in addition."""
+"""If the table holds a sample of the rows, how many standard errors of the sampling it may be off in addition."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Sampling:
 
     Attributes:
         fraction: The fraction of the rows that the table holds.
-        clustering: How many rows are in the table or left out together, on average over rows: equal rows have the same
-            digest. 1 if the table holds all rows.
+        clustering: How many rows are sampled together, on average over rows, because equal rows have the same digest;
+            1 if the table holds all rows.
     """
 
     fraction: float = 1.0
@@ -44,11 +44,11 @@ class Sampling:
 
     @property
     def shrink(self) -> float:
-        """How wide an interval of a value from all rows is, as a fraction of the one from the table's rows."""
+        """The width of an interval from all rows as a fraction of the width of that from the table's rows."""
         return math.sqrt(self.fraction)
 
     def tolerance(self, value: float, standard_error: float) -> float:
-        """How far a value from the table may be from TFMA's, of all rows."""
+        """How far a value from the table may be from TFMA's value, which is of all rows."""
         sampling = SAMPLING_ERRORS * standard_error * math.sqrt(self.clustering * (1 - self.fraction))
         return TOLERANCE * max(1.0, abs(value)) + sampling
 
@@ -63,7 +63,7 @@ class Estimate:
     Attributes:
         value: What TFMA would compute from the same rows.
         standard_error: The standard error of the value.
-        around: Makes the interval around a value that is shown; the second argument is `Sampling.shrink`.
+        around: Returns the interval around the value that is shown; the second argument is `Sampling.shrink`.
     """
 
     value: float
@@ -71,7 +71,7 @@ class Estimate:
     around: Callable[[float, float], Interval | None]
 
     def interval(self, shown: float, sampling: Sampling) -> Interval | None:
-        """The interval of a value that is shown; None if that value is of another quantity than this one."""
+        """The interval of a value that is shown; None if that value is not of the same quantity as this one."""
         if abs(self.value - shown) > sampling.tolerance(shown, self.standard_error):
             return None
         return self.around(shown, sampling.shrink)
@@ -81,15 +81,15 @@ def proportion(successes: Array, trials: Array) -> Estimate | None:
     """A share of rows; None without trials.
 
     Args:
-        successes: What each row weighs as a success, 0 where it is none, [n].
-        trials: What it weighs as a trial, [n].
+        successes: Each row's weight as a success, 0 if it is not one, [n].
+        trials: Each row's weight as a trial, [n].
     """
     effective = intervals.effective_trials(successes, trials)
     if not effective:
         return None
     share = float(successes.sum() / trials.sum())
-    whole = intervals.wilson(share, effective)
-    error = (whole.high - whole.low) / (2 * intervals.QUANTILE)
+    interval = intervals.wilson(share, effective)
+    error = (interval.high - interval.low) / (2 * intervals.QUANTILE)
     return Estimate(share, error, lambda shown, shrink: intervals.wilson(shown, effective / shrink**2))
 
 
@@ -104,7 +104,7 @@ def bootstrapped(value: float, replicates: Array, method: str) -> Estimate | Non
 
 
 def area(value: float, standard_error: float, method: str) -> Estimate:
-    """An area under a curve; if 0 or 1 is shown, it has no interval."""
+    """An area under a curve; it has no interval if the value shown is 0 or 1."""
 
     def around(shown: float, shrink: float) -> Interval | None:
         inside = 0 < shown < 1

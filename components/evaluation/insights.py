@@ -1,4 +1,4 @@
-"""How good the model is, beyond its metrics, as plain data: calibration, confusion, curves and the worst rows."""
+"""What the predictions show beyond metrics, as plain data: calibration, confusion, curves and the worst rows."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ CALIBRATION_BINS = 10
 SCORE_BINS = 20
 MAX_POINTS = 200
 MAX_CLASSES = 100
-"""With more classes there is no confusion matrix: it would be megabytes that nobody can look at."""
+"""With more classes there is no confusion matrix; it would take megabytes and be unreadable."""
 
 
 def calibration(rows: ScoredRows) -> list[CalibrationBin]:
-    """Predictions against what came true, in bins; those without rows are left out.
+    """Predictions compared with the truth, in bins.
 
-    In a binary task bins of the score, of equal width; with several classes the same of the top score against whether
-    that class was right; for numbers groups of as many rows each, by prediction. Means are by the rows' weights; a bin
-    of rows that weigh nothing is left out.
+    In a binary task, the bins are ranges of the score of equal width. With several classes, they are those of the top
+    score, which is compared with whether that class was right. For numbers, they are groups of equally many rows by
+    prediction. Means are weighted; bins without rows, or with rows that weigh nothing, are left out.
     """
     labels, predictions = _to_calibrate(rows)
     if rows.task == "regression":
         edges = np.unique(np.quantile(predictions, np.linspace(0, 1, CALIBRATION_BINS + 1)))
     else:
         edges = np.linspace(0, 1, CALIBRATION_BINS + 1)
-    # A single value is a bin without a width.
+    # A single distinct value makes a bin of width 0.
     edges = edges if len(edges) > 1 else np.repeat(edges, 2)
     places = np.clip(np.searchsorted(edges, predictions, side="right") - 1, 0, len(edges) - 2)
     return [
@@ -52,7 +52,7 @@ def calibration(rows: ScoredRows) -> list[CalibrationBin]:
 
 
 def calibration_error(bins: Sequence[CalibrationBin]) -> float:
-    """The expected calibration error: how far predictions are from what came true, averaged over rows by weight.
+    """The expected calibration error: the weighted mean over rows of the distance between prediction and truth by bin.
 
     Naeini, Cooper & Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning, AAAI; for the
     top score of several classes Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML.
@@ -63,7 +63,7 @@ def calibration_error(bins: Sequence[CalibrationBin]) -> float:
 
 
 def confusion(rows: ScoredRows, classes: Sequence[str]) -> Confusion | None:
-    """How many rows of each class (rows) were predicted to be of which (columns); None with too many classes."""
+    """The number of rows by true class (rows) and predicted class (columns); None if there are too many classes."""
     size = len(classes)
     if size > MAX_CLASSES:
         return None
@@ -74,7 +74,7 @@ def confusion(rows: ScoredRows, classes: Sequence[str]) -> Confusion | None:
 
 
 def predicted(rows: ScoredRows) -> Array:
-    """The class that is predicted, int64 [n]."""
+    """The predicted classes, int64 [n]."""
     if rows.task == "binary":
         return np.asarray(rows.predictions > THRESHOLD, np.int64)
     return np.asarray(rows.predictions.argmax(axis=1), np.int64)
@@ -91,7 +91,7 @@ def scores(rows: ScoredRows) -> list[Scores]:
 
 
 def roc(rows: ScoredRows) -> list[Point] | None:
-    """[false positive rate, true positive rate] at up to 200 thresholds, up from (0, 0); None for one class only."""
+    """[false positive rate, true positive rate] at up to 200 thresholds, from (0, 0) up; None if there is one class."""
     true, false = _cumulated(rows)
     if not true[-1] or not false[-1]:
         return None
@@ -99,7 +99,7 @@ def roc(rows: ScoredRows) -> list[Point] | None:
 
 
 def precision_recall(rows: ScoredRows) -> list[Point] | None:
-    """[recall, precision] at up to 200 thresholds, from the highest score down; None without positive rows."""
+    """[recall, precision] at up to 200 thresholds, from the highest score down; None if there are no positive rows."""
     true, false = _cumulated(rows)
     if not true[-1]:
         return None
@@ -114,7 +114,7 @@ def _to_calibrate(rows: ScoredRows) -> tuple[Array, Array]:
 
 
 def _cumulated(rows: ScoredRows) -> tuple[Array, Array]:
-    """What true and false positives weigh at each score as the threshold, from above the highest down."""
+    """The weights of true and false positives with each score as the threshold, from above the highest down."""
     weighty = rows.weights > 0
     by_level = areas.weight_by_level(rows.labels[weighty] == 1, rows.predictions[weighty], rows.weights[weighty])
     true, false = (np.concatenate([[0.0], np.cumsum(weights)]) for weights in by_level[1:])
@@ -122,23 +122,23 @@ def _cumulated(rows: ScoredRows) -> tuple[Array, Array]:
 
 
 def _thinned(x: Array, y: Array) -> list[Point]:
-    """Points of a curve, at most `MAX_POINTS`, about as far from each other along it; the ends among them."""
+    """At most `MAX_POINTS` points of a curve, about evenly spaced along it, both ends included."""
     if len(x) > MAX_POINTS:
-        way = np.concatenate([[0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
-        few = np.unique(np.searchsorted(way, np.linspace(0, way[-1], MAX_POINTS)))
-        few[-1] = len(x) - 1
-        few[0] = 0
-        x, y = x[few], y[few]
+        path_length = np.concatenate([[0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
+        chosen = np.unique(np.searchsorted(path_length, np.linspace(0, path_length[-1], MAX_POINTS)))
+        chosen[-1] = len(x) - 1
+        chosen[0] = 0
+        x, y = x[chosen], y[chosen]
     return [(float(a), float(b)) for a, b in zip(x, y, strict=True)]
 
 
 MAX_IMAGE_BYTES = 64_000
 MAX_TEXT = 2_000
 MAX_ENTRIES = 100
-"""Of a feature; what is left out is counted."""
+"""The most values of a feature; those left out are counted."""
 
 IMAGES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
-"""Kinds of image by how their bytes begin."""
+"""Image types by their first bytes."""
 
 
 def worst_rows(table: PredictionsTable, task: Task, classes: Sequence[str] | None) -> list[WorstExample]:
@@ -146,8 +146,8 @@ def worst_rows(table: PredictionsTable, task: Task, classes: Sequence[str] | Non
 
     Args:
         table: The evaluation's rows.
-        task: What they are from.
-        classes: Names or ids of its classes.
+        task: The task of the model.
+        classes: Names or ids of the classes; None if there are none.
     """
     return [
         WorstExample(
@@ -164,8 +164,8 @@ def worst_rows(table: PredictionsTable, task: Task, classes: Sequence[str] | Non
 def features(serialized: bytes) -> dict[str, list[Any]]:
     """The values of a serialized tf.Example by feature.
 
-    Numbers and text are as they are; a PNG or JPEG is `{"image": "data:…"}` if it is small, other bytes are
-    `{"bytes": length}`; of a feature with very many values the first ones, and `{"more": count}`.
+    Numbers and text are unchanged. A small PNG or JPEG becomes `{"image": "data:…"}`, other bytes `{"bytes": length}`.
+    If a feature has very many values, the first ones are followed by `{"more": count}`.
     """
     by_name = Example.FromString(serialized).features.feature
     return {name: _values(by_name[name]) for name in sorted(by_name)}
@@ -174,13 +174,13 @@ def features(serialized: bytes) -> dict[str, list[Any]]:
 def _values(feature: Any) -> list[Any]:
     kind = feature.WhichOneof("kind")
     values = list(getattr(feature, kind).value) if kind else []
-    shown = [_value(value) for value in values[:MAX_ENTRIES]]
-    return [*shown, {"more": len(values) - MAX_ENTRIES}] if len(values) > MAX_ENTRIES else shown
+    shown_values = [_value(value) for value in values[:MAX_ENTRIES]]
+    return [*shown_values, {"more": len(values) - MAX_ENTRIES}] if len(values) > MAX_ENTRIES else shown_values
 
 
 def _value(value: Any) -> Any:
     if isinstance(value, float):
-        # To as many digits as a 32-bit float has; JSON has no NaN.
+        # The digits of a 32-bit float; JSON has no NaN.
         return float(f"{value:.7g}") if math.isfinite(value) else str(value)
     return _of_bytes(value) if isinstance(value, bytes) else value
 
@@ -222,11 +222,11 @@ def _predicted(row: WorstRow, task: Task, classes: Sequence[str] | None) -> str 
 
 
 def describe(table: PredictionsTable, class_names: Sequence[str] | None = None) -> Insights:
-    """What is known from the rows of the table.
+    """Computes the insights from the rows of the table.
 
     Args:
         table: The evaluation's rows.
-        class_names: The classes in the order of their ids, where they have names.
+        class_names: The names of the classes in the order of their ids, if they have names.
     """
     rows, sound = predictions.score_rows(table)
     classes = _class_texts(rows, class_names)

@@ -1,10 +1,10 @@
 """Confidence intervals: Wilson's for proportions, on the logit scale for areas under curves, the bootstrap for others.
 
-A bootstrap interval says what else the evaluation could have said, had other rows of the same kind been drawn. Each row
-is drawn anew as often as a Poisson distribution with the mean 1 says. Chamandy, Muralidharan, Najmi & Naidu (2012),
+A bootstrap interval shows how the evaluation might have turned out with other rows of the same kind. The number of
+times that each row is drawn has a Poisson distribution with mean 1: Chamandy, Muralidharan, Najmi & Naidu (2012),
 Estimating uncertainty for massive data streams (Google); Hanley & MacGibbon (2006), Creating non-parametric bootstrap
 samples using Poisson frequencies. Computer Methods and Programs in Biomedicine 83:57-62. The ends are the percentiles
-of what comes out: Efron & Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
+of the results: Efron & Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ def wilson(share: float, trials: float) -> Interval:
     Newcombe (1998), Two-sided confidence intervals for the single proportion. Statistics in Medicine 17:857-872, no. 3.
 
     Args:
-        share: Successes over trials.
-        trials: How many, more than 0; see `effective_trials` for rows with weights.
+        share: Successes divided by trials.
+        trials: The number of trials, more than 0; see `effective_trials` for rows with weights.
     """
     square = QUANTILE**2
     middle = share + square / (2 * trials)
     spread = QUANTILE * math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
     scale = 1 + square / trials
-    # Rounding could leave the ends a hair outside.
+    # Rounding could move the ends slightly beyond the share, 0 or 1.
     low, high = (middle - spread) / scale, (middle + spread) / scale
     return make_interval(min(share, max(0.0, low)), max(share, min(1.0, high)), "Wilson")
 
 
 def effective_trials(successes: Array, trials: Array) -> float:
-    """The number of trials of equal weight that would give a proportion as precise, for Wilson's interval.
+    """The number of trials of equal weight whose proportion would be as precise, for Wilson's interval.
 
-    It is chosen so that their variance is the linearized variance of the ratio: Korn & Graubard (1998), Confidence
-    intervals for proportions with small expected number of positive counts estimated from survey data. Survey
-    Methodology 24:193-201. It is at most Kish's number, since the variance may happen to be small by chance.
+    Their variance equals the linearized variance of the ratio: Korn & Graubard (1998), Confidence intervals for
+    proportions with small expected number of positive counts estimated from survey data. Survey Methodology 24:193-201.
+    It is at most Kish's number, since the variance may be small by chance.
 
     Args:
-        successes: What each row weighs as a success, 0 where it is none, [n].
-        trials: What it weighs as a trial, [n].
+        successes: Each row's weight as a success, 0 if it is not one, [n].
+        trials: Each row's weight as a trial, [n].
     """
     total = trials.sum()
     if not total:
@@ -93,20 +93,20 @@ _STEPS = 2**16
 
 
 def bootstrap_sums(columns: Sequence[Array], members: Sequence[Array]) -> list[Array]:
-    """Sums of columns over rows that are drawn anew; the same draws for all of them, so that differences are paired.
+    """Sums of columns over resampled rows, with the same draws for all groups, so that differences are paired.
 
     Args:
-        columns: For each group of rows what is summed up, float [n of the group, s].
-        members: Which rows each group has, int [n of the group], increasing.
+        columns: For each group of rows, the columns to sum up, float [n of the group, s].
+        members: For each group, its rows, int [n of the group], increasing.
 
     Returns:
-        For each group float64 [s, REPLICATES].
+        For each group, the sums, float64 [s, REPLICATES].
     """
     summed = [member for column, member in zip(columns, members, strict=True) if column.size]
     rows = max((int(member[-1]) + 1 for member in summed), default=0)
     generator, table = np.random.default_rng(SEED), _frequencies()
     totals = [np.zeros((column.shape[1], REPLICATES)) for column in columns]
-    # In float32: what is summed up in one chunk is short enough for it.
+    # float32 is precise enough for the sums of one chunk.
     columns = [column.astype(np.float32) for column in columns]
     for start in range(0, rows, CHUNK_ROWS):
         size = min(CHUNK_ROWS, rows - start)
@@ -121,7 +121,7 @@ def bootstrap_sums(columns: Sequence[Array], members: Sequence[Array]) -> list[A
 
 
 def percentiles(replicates: Array, method: str = BOOTSTRAP) -> Interval | None:
-    """The interval of the values that came out, [replicates]; None where some are not defined."""
+    """The interval from the values of the replicates, [replicates]; None if some are not defined."""
     if not np.isfinite(replicates).all():
         return None
     low, high = np.quantile(replicates, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
@@ -134,7 +134,7 @@ def moved(interval: Interval, value: float, shown: float, shrink: float) -> Inte
     Args:
         interval: The interval of `value`.
         value: The value from the table.
-        shown: The value that the new interval is of, and always contains.
+        shown: The value that the new interval is of; it always contains this.
         shrink: The width of the new interval as a fraction of the old one's.
     """
     low, high = (shown + (end - value) * shrink for end in (interval.low, interval.high))
@@ -143,12 +143,12 @@ def moved(interval: Interval, value: float, shown: float, shrink: float) -> Inte
 
 
 def _bits(generator: np.random.Generator, count: int) -> Array:
-    """So many times 16 random bits, uint16 [count]."""
+    """16 random bits each, uint16 [count]."""
     words = generator.integers(0, 2**64, size=-(-count // 4), dtype=np.uint64)
     return words.view(np.uint16)[:count]
 
 
 def _frequencies() -> Array:
-    """How often a row is drawn, float32 [65,536], for each value of 16 random bits."""
+    """How often a row is drawn for each value of 16 random bits, float32 [65,536]."""
     chances = np.cumsum([math.exp(-1) / math.factorial(times) for times in range(12)])
     return np.searchsorted(chances, (np.arange(_STEPS) + 0.5) / _STEPS).astype(np.float32)

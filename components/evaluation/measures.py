@@ -1,6 +1,6 @@
-"""Metrics as functions of sums over rows: what their intervals are computed from.
+"""Metrics as functions of sums over rows, from which their intervals are computed.
 
-Each metric is named as TFMA or Keras name its class, with that class's own defaults.
+Each metric has the name of its class in TFMA or Keras, and that class's defaults.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ EPSILON = 1e-7
 
 
 def prediction_errors(labels: Array, predictions: Array) -> Array:
-    """How wrong each prediction is: what rows are ordered by, without knowing yet what kind of task it is.
+    """How wrong each prediction is, to rank rows before the kind of task is known.
 
     Args:
         labels: Class ids or numbers, float64 [n].
         predictions: float [n, k].
 
     Returns:
-        float64 [n]: for one number a row its distance from the label, which puts both squared errors and a score's
-        cross-entropies in order; for several the cross-entropy. Infinite where a prediction is not a number.
+        float64 [n]. With one number per row, its distance from the label, which ranks rows as both squared errors and
+        the cross-entropies of scores do; with several, the cross-entropy. Infinite where a prediction is not a number.
     """
     if predictions.shape[1] == 1:
-        wrong = np.abs(predictions[:, 0].astype(np.float64) - labels)
+        errors = np.abs(predictions[:, 0].astype(np.float64) - labels)
     else:
-        wrong = multiclass_cross_entropy(labels, predictions)
-    return np.where(np.isnan(wrong), np.inf, wrong)
+        errors = multiclass_cross_entropy(labels, predictions)
+    return np.where(np.isnan(errors), np.inf, errors)
 
 
 def binary_cross_entropy(labels: Array, scores: Array) -> Array:
@@ -42,15 +42,15 @@ def binary_cross_entropy(labels: Array, scores: Array) -> Array:
 
 def multiclass_cross_entropy(labels: Array, predictions: Array) -> Array:
     """-log p of the true class, as tf_keras.losses.SparseCategoricalCrossentropy, float64 [n]."""
-    chance = probabilities(predictions)
-    of_label = chance[np.arange(len(labels)), labels.astype(np.int64)]
+    every_class = probabilities(predictions)
+    of_label = every_class[np.arange(len(labels)), labels.astype(np.int64)]
     return np.asarray(-np.log(np.clip(of_label, EPSILON, 1 - EPSILON)))
 
 
 def probabilities(predictions: Array) -> Array:
     """Predictions of several classes as probabilities, float64 [n, k].
 
-    Rows that are none, not all at least 0 with the sum 1, are taken for logits: softmax makes them probabilities.
+    Rows that are not probabilities, at least 0 with a sum of 1, are taken to be logits and go through softmax.
     """
     values = predictions.astype(np.float64)
     proper = (values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) < 0.01)
@@ -69,8 +69,8 @@ class Measure:
     """A metric.
 
     Attributes:
-        columns: From labels and predictions to the columns that are summed up over rows, [n, s].
-        value: From the sums, [s] or [s, replicates], to the metric.
+        columns: Computes, from labels and predictions, the columns that are summed up over rows, [n, s].
+        value: Computes the metric from the sums, [s] or [s, replicates].
         proportion: Whether the metric is the share of the first column's rows among the second's; both are bool.
     """
 
@@ -80,7 +80,7 @@ class Measure:
 
 
 def measure_named(task: Task, name: str) -> Measure | None:
-    """A metric by its class name; None for one that is no function of sums."""
+    """A metric by its class name; None for one that is not a function of sums."""
     return _BY_TASK[task].get(name)
 
 
@@ -95,7 +95,7 @@ def _ratio(sums: Array) -> Array:
 
 
 def _share(rows: Callable[[Array, Array], tuple[Array, Array]]) -> Measure:
-    """A proportion: `rows` gives which rows succeed and which of them count."""
+    """A proportion; `rows` returns which rows are successes and which are trials."""
 
     def columns(labels: Array, predictions: Array) -> Array:
         success, trial = rows(labels, predictions)
@@ -159,7 +159,7 @@ def _squared_correlation(sums: Array) -> Array:
 
 
 def _percentage_error(labels: Array, predictions: Array) -> Array:
-    """As TFMA has it: without the rows whose label is 0."""
+    """Leaves out the rows whose label is 0, as TFMA does."""
     counted = labels != 0
     off = 100 * np.abs(predictions - labels) / np.where(counted, np.abs(labels), 1)
     return np.stack([off * counted, counted], axis=1)

@@ -1,7 +1,8 @@
-"""The predictions table of an evaluation: label, prediction and slices of each row, side by side in arrays.
+"""The predictions table of an evaluation: label, prediction and slices of each row, as parallel arrays.
 
-Parts of a table can be merged in any order, with the same result. Of more than `MAX_ROWS` rows the table holds those
-with the smallest digests: a random choice that depends neither on order nor on batches. NumPy alone can read the file.
+Parts of a table can be merged in any order, with the same result. If there are more than `MAX_ROWS` rows, the table
+holds those with the smallest digests, a random choice that depends neither on order nor on batches. The file can be
+read with NumPy alone.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ OPTIONAL_COLUMNS = ("baseline", "weights")
 
 Array = npt.NDArray[Any]
 Values = tuple[str, ...]
-"""What a row has of a feature, as text: nothing, one value, or several."""
+"""The values of a feature in a row as text: none, one, or several."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,9 @@ class WorstRow:
     """One of the rows that the model is most wrong about.
 
     Attributes:
-        error: What they are ordered by: how far a number is off, or the cross-entropy of a class; infinite where the
+        error: Ranks the rows: the distance of a number from its label, or the cross-entropy of a class; infinite if the
             prediction is not a number.
-        digest: Of the row; orders those that are equally wrong.
+        digest: The row's digest; ranks rows that are equally wrong.
         label: The class id or the number.
         prediction: float32 [k].
         serialized: The row.
@@ -62,17 +63,17 @@ class PredictionsTable:
     """The rows of an evaluation, or of a part of it.
 
     Attributes:
-        rows: How many rows were evaluated; those below may be fewer.
+        rows: The number of rows that were evaluated; the table may hold fewer.
         digests: The first 64 bits of the SHA-256 of the serialized rows, uint64 [n].
         labels: Class ids or numbers, float64 [n].
-        predictions: The candidate's, float32 [n, k]: k is 1 for a score or a number, else the number of classes. With k
-            of 0 the labels or predictions were of no kind that is known here.
-        baseline: The baseline's, in the same shape, or None.
-        features: Those that slices are cut by.
-        slices: For each of them a position in `values`, int32 [n, features].
-        values: For each of them what rows have of it.
+        predictions: The candidate's, float32 [n, k]: k is 1 for a score or a number, else the number of classes. It is
+            0 if the labels or predictions were of an unknown kind.
+        baseline: The baseline's predictions in the same shape, or None.
+        features: The features by which slices are formed.
+        slices: For each row and feature, a position in `values`, int32 [n, features].
+        values: For each feature, the distinct values that rows have.
         worst: The rows that the model is most wrong about, the worst first.
-        weights: At least 0, float64 [n]; None where rows have none.
+        weights: At least 0, float64 [n]; None if rows have no weights.
     """
 
     rows: int
@@ -86,22 +87,22 @@ class PredictionsTable:
     worst: tuple[WorstRow, ...] = ()
     weights: Array | None = None
 
-    def take(self, which: Array) -> PredictionsTable:
+    def take(self, rows: Array) -> PredictionsTable:
         """The rows at these positions or under this mask; `rows` and `worst` stay."""
-        baseline = None if self.baseline is None else self.baseline[which]
+        baseline = None if self.baseline is None else self.baseline[rows]
         return replace(
             self,
-            digests=self.digests[which],
-            labels=self.labels[which],
-            predictions=self.predictions[which],
+            digests=self.digests[rows],
+            labels=self.labels[rows],
+            predictions=self.predictions[rows],
             baseline=baseline,
-            slices=self.slices[which],
-            weights=None if self.weights is None else self.weights[which],
+            slices=self.slices[rows],
+            weights=None if self.weights is None else self.weights[rows],
         )
 
 
 def row_digest(serialized: bytes) -> int:
-    """What `PredictionsTable.digests` has of a row."""
+    """The digest of a row in `PredictionsTable.digests`."""
     return int.from_bytes(hashlib.sha256(serialized).digest()[:8], "big")
 
 
@@ -111,7 +112,7 @@ def text_of(value: Any) -> str:
 
 
 def unknown_table(rows: int) -> PredictionsTable:
-    """So many rows whose labels or predictions are of no kind that is known here."""
+    """A table of this many rows whose labels or predictions are of an unknown kind."""
     none = np.zeros(0)
     return PredictionsTable(
         rows, none.astype(np.uint64), none, none.reshape(0, 0), None, (), np.zeros((0, 0), np.int32), ()
@@ -121,14 +122,14 @@ def unknown_table(rows: int) -> PredictionsTable:
 def merge_tables(
     parts: Sequence[PredictionsTable], max_rows: int = MAX_ROWS, max_values: int = MAX_VALUES
 ) -> PredictionsTable:
-    """The parts as one, with at most `max_rows` rows and `max_values` numbers a model.
+    """The parts as one table, with at most `max_rows` rows, and `max_values` numbers per model.
 
     Args:
         parts: At least one.
         max_rows: The most rows to keep.
         max_values: The most numbers to keep of a model's predictions.
     """
-    # Nothing tells of what kind the rows of an empty part would have been.
+    # The kind of an empty part's rows is not known.
     parts = [part for part in parts if part.rows] or parts[:1]
     rows = sum(part.rows for part in parts)
     widths = {part.predictions.shape[1] for part in parts}
@@ -136,7 +137,7 @@ def merge_tables(
         return unknown_table(rows)
     [width] = widths
     values, slices = _merged_values(parts)
-    whole = PredictionsTable(
+    merged = PredictionsTable(
         rows=rows,
         digests=np.concatenate([part.digests for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
@@ -151,26 +152,26 @@ def merge_tables(
         weights=_joined([part.weights for part in parts]),
     )
     limit = max(1, min(max_rows, max_values // width))
-    if len(whole.digests) <= limit:
-        return whole
-    return whole.take(np.argpartition(whole.digests, limit - 1)[:limit])
+    if len(merged.digests) <= limit:
+        return merged
+    return merged.take(np.argpartition(merged.digests, limit - 1)[:limit])
 
 
 def _joined(columns: Sequence[Array | None]) -> Array | None:
-    """A column of all parts; None where one lacks it."""
-    known = [column for column in columns if column is not None]
-    return np.concatenate(known) if len(known) == len(columns) else None
+    """A column of all parts; None if any of them lacks it."""
+    present = [column for column in columns if column is not None]
+    return np.concatenate(present) if len(present) == len(columns) else None
 
 
 def in_order(table: PredictionsTable) -> PredictionsTable:
-    """The same rows and values in an order that does not depend on how they came together."""
+    """The same rows and values in an order that does not depend on how the table was merged."""
     columns = table.predictions.T[:1] if table.predictions.shape[1] else ()
     rows = table.take(np.lexsort([*columns, table.labels, table.digests]))
     values, slices = [], np.empty_like(rows.slices)
-    for feature, known in enumerate(table.values):
-        order = sorted(range(len(known)), key=known.__getitem__)
-        values.append(tuple(known[position] for position in order))
-        slices[:, feature] = np.argsort(order)[rows.slices[:, feature]] if known else 0
+    for feature, feature_values in enumerate(table.values):
+        order = sorted(range(len(feature_values)), key=feature_values.__getitem__)
+        values.append(tuple(feature_values[position] for position in order))
+        slices[:, feature] = np.argsort(order)[rows.slices[:, feature]] if feature_values else 0
     return replace(rows, values=tuple(values), slices=slices)
 
 
@@ -180,12 +181,12 @@ def _merged_values(parts: Sequence[PredictionsTable]) -> tuple[tuple[tuple[Value
     positions: list[dict[Values, int]] = [{} for _ in range(features)]
     slices = []
     for part in parts:
-        moved = np.empty_like(part.slices)
-        for feature, known in enumerate(part.values):
-            to = [positions[feature].setdefault(value, len(positions[feature])) for value in known]
-            moved[:, feature] = np.array(to, np.int32)[part.slices[:, feature]]
-        slices.append(moved)
-    return tuple(tuple(known) for known in positions), np.concatenate(slices)
+        merged_slices = np.empty_like(part.slices)
+        for feature, feature_values in enumerate(part.values):
+            new_positions = [positions[feature].setdefault(value, len(positions[feature])) for value in feature_values]
+            merged_slices[:, feature] = np.array(new_positions, np.int32)[part.slices[:, feature]]
+        slices.append(merged_slices)
+    return tuple(tuple(feature_values) for feature_values in positions), np.concatenate(slices)
 
 
 def table_to_bytes(table: PredictionsTable) -> bytes:
@@ -226,7 +227,7 @@ def table_from_bytes(content: bytes) -> PredictionsTable:
         predictions=arrays["predictions"],
         features=tuple(header["features"]),
         slices=arrays["slices"],
-        values=tuple(tuple(tuple(value) for value in known) for known in header["values"]),
+        values=tuple(tuple(tuple(value) for value in feature_values) for feature_values in header["values"]),
         worst=tuple(worst),
         **{name: arrays.get(name) for name in OPTIONAL_COLUMNS},
     )
@@ -241,11 +242,11 @@ class ScoredRows:
     """Rows whose labels and predictions are numbers.
 
     Attributes:
-        task: What they are from; `other` where that is not known: then there are no rows.
-        labels: Class ids or numbers, float64 [n]; in a binary task 0 and 1.
-        predictions: The chance of 1 or a number, float64 [n], or of each class, float64 [n, k].
-        baseline: The baseline's, or None.
-        weights: At least 0, float64 [n]; 1 where rows have none.
+        task: The task; `other` if it is not known, in which case there are no rows.
+        labels: Class ids or numbers, float64 [n]; 0 and 1 in a binary task.
+        predictions: The probability of 1 or a number, float64 [n], or a score for each class, float64 [n, k].
+        baseline: The baseline's predictions, or None.
+        weights: At least 0, float64 [n]; 1 if rows have no weights.
     """
 
     task: Task
@@ -254,14 +255,14 @@ class ScoredRows:
     baseline: Array | None
     weights: Array
 
-    def take(self, which: Array) -> ScoredRows:
+    def take(self, rows: Array) -> ScoredRows:
         """The rows at these positions."""
-        baseline = None if self.baseline is None else self.baseline[which]
-        return ScoredRows(self.task, self.labels[which], self.predictions[which], baseline, self.weights[which])
+        baseline = None if self.baseline is None else self.baseline[rows]
+        return ScoredRows(self.task, self.labels[rows], self.predictions[rows], baseline, self.weights[rows])
 
 
 def score_rows(table: PredictionsTable) -> tuple[ScoredRows, PredictionsTable]:
-    """The rows as what they are from, and the table with the same rows: all whose label and predictions are numbers."""
+    """The rows whose label and predictions are numbers, with their task, and the table of the same rows."""
     sound = np.isfinite(table.labels) & np.isfinite(table.predictions).all(axis=1)
     if table.baseline is not None:
         sound &= np.isfinite(table.baseline).all(axis=1)
@@ -276,13 +277,13 @@ def rows_of_slice(table: PredictionsTable, key: SliceKey) -> Array:
 
     Args:
         table: The rows.
-        key: For each feature that the slice is cut by its value as text.
+        key: The features that define the slice, each with its value as text.
     """
     inside = np.ones(len(table.labels), bool)
     for feature, value in key:
         column = table.features.index(feature)
-        wanted = [position for position, values in enumerate(table.values[column]) if value in values]
-        inside &= np.isin(table.slices[:, column], wanted)
+        matching = [position for position, values in enumerate(table.values[column]) if value in values]
+        inside &= np.isin(table.slices[:, column], matching)
     return np.flatnonzero(inside)
 
 

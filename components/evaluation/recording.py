@@ -1,7 +1,7 @@
-"""What an evaluation records of its rows, as TFMA's extractors hand them through: the predictions table and a sample.
+"""What an evaluation records as rows pass through TFMA's extractors: the predictions table and a sample.
 
-The sample of the candidate's predictions says what serving must answer to those rows. It is a TFRecord of TensorFlow
-Serving's PredictionLogs: requests and their answers.
+The sample of the candidate's predictions says what serving must answer for those rows. It is a TFRecord of TensorFlow
+Serving's PredictionLogs, which are requests and their answers.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from contracts.errors import DataError
 
 @dataclass(frozen=True)
 class Recorder:
-    """What to record. All of it goes to Beam's workers: no part may hold what only this process has.
+    """What to record. It is sent to Beam's workers, so it must not hold anything that only this process has.
 
     Attributes:
-        read: From a batch of TFMA's extracts to what is recorded of it.
+        read: Extracts the part to record from a batch of TFMA's extracts.
         merge: Merges such parts.
-        write: Writes the whole to a file.
+        write: Writes the merged parts to a file.
     """
 
     read: Callable[[Mapping[str, Any]], Any]
@@ -58,7 +58,7 @@ class Recorder:
 
 
 class Record(beam.PTransform):
-    """Runs all recorders in one stage: at the size of the recipes here a stage costs more than what it does.
+    """Runs all recorders in one stage: at the size of our recipes, a stage costs more than the work in it.
 
     Args:
         recorders: What to record.
@@ -86,12 +86,12 @@ def _read_all(batch: Mapping[str, Any], recorders: Sequence[Recorder]) -> tuple[
 
 
 def _write_all(merged: Sequence[Any], recorders: Sequence[Recorder]) -> None:
-    for recorder, whole in zip(recorders, merged, strict=True):
-        recorder.write(whole)
+    for recorder, result in zip(recorders, merged, strict=True):
+        recorder.write(result)
 
 
 MAX_PARTS = 64
-"""A worker merges its parts whenever it has so many."""
+"""A worker merges its parts whenever it has this many."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ class Source:
     """Where in TFMA's extracts a batch's labels and predictions are.
 
     Attributes:
-        candidate: The candidate's name where there are several models, else None.
+        candidate: The candidate's name if there are several models, else None.
         baseline: The baseline's name, or None.
-        prediction_key: Which output of the model is judged, where it serves several.
-        features: Those that slices are cut by.
-        weight: The feature that says what a row weighs, or None.
+        prediction_key: The output of the model that is judged, if it serves several.
+        features: The features by which slices are formed.
+        weight: The feature that holds the rows' weights, or None.
     """
 
     candidate: str | None
@@ -114,7 +114,7 @@ class Source:
 
     @classmethod
     def of(cls, config: tfma.EvalConfig) -> Source:
-        """What a configuration, with TFMA's defaults filled in, says."""
+        """The source according to a configuration with TFMA's defaults filled in."""
         names = {spec.is_baseline: spec.name for spec in config.model_specs} if len(config.model_specs) > 1 else {}
         candidate = next(spec for spec in config.model_specs if not spec.is_baseline)
         features = sorted({key for spec in config.slicing_specs for key in spec.feature_keys})
@@ -127,13 +127,13 @@ def table_recorder(path: str, source: Source) -> Recorder:
 
     Args:
         path: The file to write.
-        source: Where they are.
+        source: Where labels and predictions are.
     """
     return Recorder(partial(read_batch, source=source), MergeTables(), partial(_write_table, path=path))
 
 
 class MergeTables(beam.CombineFn):
-    """Merges parts; what it holds meanwhile is bounded by the limits of `merge_tables` and `MAX_PARTS` batches."""
+    """Merges parts; its memory is bounded by the limits of `merge_tables` and `MAX_PARTS` batches."""
 
     def create_accumulator(self) -> list[PredictionsTable]:
         return []
@@ -156,11 +156,11 @@ def read_batch(batch: Mapping[str, Any], source: Source) -> PredictionsTable:
     """The predictions table of a batch.
 
     Args:
-        batch: TFMA's extracts before the batches are taken apart.
+        batch: TFMA's extracts, still batched.
         source: Where in it labels and predictions are.
 
     Raises:
-        DataError: A row's weight is missing, negative or no number.
+        DataError: A row's weight is missing, negative or not a number.
     """
     serialized = np.asarray(batch[constants.INPUT_KEY]).ravel()
     weights = _weights(batch, source, len(serialized)) if source.weight else None
@@ -187,7 +187,7 @@ def read_batch(batch: Mapping[str, Any], source: Source) -> PredictionsTable:
 
 
 def _labels_and_predictions(batch: Mapping[str, Any], model: str | None, key: str) -> tuple[Array, Array] | None:
-    """float64 [n] and float32 [n, k]; None where they are neither scores nor numbers nor one class of several a row."""
+    """float64 [n] and float32 [n, k]; None if they are neither scores, numbers, nor one of several classes per row."""
     labels, predictions = batch[constants.LABELS_KEY], batch[constants.PREDICTIONS_KEY]
     if model is not None:
         labels = labels[model] if isinstance(labels, Mapping) else labels
@@ -215,22 +215,22 @@ def _is_numeric(values: Any) -> bool:
 
 def _worst(serialized: Array, digests: Array, labels: Array, predictions: Array) -> tuple[WorstRow, ...]:
     errors = measures.prediction_errors(labels, predictions)
-    few = np.lexsort([digests, -errors])[:WORST_ROWS]
+    worst_rows = np.lexsort([digests, -errors])[:WORST_ROWS]
     return tuple(
         WorstRow(float(errors[row]), int(digests[row]), float(labels[row]), predictions[row], serialized[row])
-        for row in few
+        for row in worst_rows
     )
 
 
 def _feature(batch: Mapping[str, Any], model: str | None, name: str) -> Any:
-    """A column: of the transformed features where TFMA has it there, for there it looks first, else of the raw ones."""
+    """A column of the transformed features, where TFMA looks first, or else of the raw features."""
     transformed = batch.get(constants.TRANSFORMED_FEATURES_KEY) or {}
     of_model = transformed if model is None else transformed.get(model, {})
     return of_model.get(name, batch[constants.FEATURES_KEY].get(name))
 
 
 def _cells(column: Any, rows: int) -> list[list[Any]]:
-    """What each row has of a feature: nothing, one value, or several."""
+    """The values of a feature in each row: none, one, or several."""
     if isinstance(column, np.ndarray):
         dense: list[list[Any]] = column.reshape(rows, math.prod(column.shape[1:])).tolist()
         return dense
@@ -242,7 +242,7 @@ def _cells(column: Any, rows: int) -> list[list[Any]]:
 
 
 def _values(column: Any, rows: int) -> tuple[Array, tuple[Values, ...]]:
-    """A feature as positions, int32 [rows], among what its rows have of it."""
+    """A feature as positions, int32 [rows], among its distinct values."""
     positions: dict[Values, int] = {}
     codes = [positions.setdefault(tuple(map(text_of, cell)), len(positions)) for cell in _cells(column, rows)]
     return np.array(codes, np.int32), tuple(positions)
@@ -252,20 +252,20 @@ def check_weights(batch: Mapping[str, Any], source: Source) -> Mapping[str, Any]
     """The batch, if each of its rows has a weight.
 
     Raises:
-        DataError: A row's weight is missing, negative or no number.
+        DataError: A row's weight is missing, negative or not a number.
     """
     _weights(batch, source, np.asarray(batch[constants.INPUT_KEY]).size)
     return batch
 
 
 def _weights(batch: Mapping[str, Any], source: Source, rows: int) -> Array:
-    """What each row weighs, float64 [rows]."""
+    """Each row's weight, float64 [rows]."""
     cells = _cells(_feature(batch, source.candidate, str(source.weight)), rows)
-    wrong = [cell for cell in cells if not (len(cell) == 1 and _is_weight(cell[0]))]
-    if wrong:
+    invalid = [cell for cell in cells if not (len(cell) == 1 and _is_weight(cell[0]))]
+    if invalid:
         raise DataError(
-            f"evaluator.example_weight: no weight in {source.weight!r} in {len(wrong):,} of {rows:,} rows that were "
-            f"read together; received {wrong[0]}, expected one number of at least 0.",
+            f"evaluator.example_weight: no weight in {source.weight!r} in {len(invalid):,} of {rows:,} rows that were "
+            f"read together; received {invalid[0]}, expected one number of at least 0.",
             "Give each row its weight in the data, or take example_weight out of recipe.yaml.",
         )
     return np.array(cells, np.float64).ravel()
@@ -281,7 +281,7 @@ def _write_table(table: PredictionsTable, path: str) -> None:
 
 
 def read_table(path: str) -> PredictionsTable:
-    """What `table_recorder` wrote."""
+    """Reads a table written by `table_recorder`."""
     with tf.io.gfile.GFile(path, "rb") as file:
         return table_from_bytes(file.read())
 
@@ -291,9 +291,9 @@ SIGNATURE = "serving_default"
 
 LOG_ROWS = 512
 MAX_BYTES = 64 * 2**20
-"""How many rows a log holds, and how many bytes all rows together: images are fewer rows than asked for."""
+"""The most rows per log, and the most bytes of all rows together, so that there are fewer rows if they hold images."""
 
-# The digest by which it is chosen, the row, its answer.
+# A row's digest, the row, and its answer.
 Choice = tuple[bytes, bytes, dict[str, Any]]
 
 
@@ -302,8 +302,8 @@ def sample_recorder(path: str, rows: int, model: str | None) -> Recorder:
 
     Args:
         path: The file to write.
-        rows: How many rows it gets at most.
-        model: Whose predictions are recorded, where there are those of several; see `sample_rows`.
+        rows: The most rows to record.
+        model: The model whose predictions are recorded, if there are several; see `sample_rows`.
     """
     merge = beam.CombineFn.from_callable(partial(smallest, rows=rows))
     return Recorder(partial(sample_rows, model=model, rows=rows), merge, partial(_write_sample, path=path))
@@ -313,10 +313,10 @@ def sample_rows(batch: Mapping[str, Any], model: str | None, rows: int) -> list[
     """The rows of a batch with the smallest digests: a random choice that does not depend on order or batches.
 
     Args:
-        batch: TFMA's extracts: `input` holds the serialized rows, `predictions` one array or one an output, or, with
-            `model`, such a thing by the models' names.
-        model: Whose predictions, where there are those of several.
-        rows: How many at most.
+        batch: TFMA's extracts: `input` holds the serialized rows; `predictions` holds an array, or arrays by output,
+            or, with `model`, either of these by the models' names.
+        model: The model whose predictions to take, if there are several.
+        rows: The most rows to choose.
     """
     serialized = np.asarray(batch[tfma.INPUT_KEY]).ravel()
     predictions = batch[tfma.PREDICTIONS_KEY] if model is None else batch[tfma.PREDICTIONS_KEY][model]
@@ -330,7 +330,7 @@ def sample_rows(batch: Mapping[str, Any], model: str | None, rows: int) -> list[
 
 
 def smallest(chosen_of_batches: Iterable[list[Choice]], rows: int, max_bytes: int = MAX_BYTES) -> list[Choice]:
-    """Of all choices those with the smallest digests, at most `rows`, and of at most `max_bytes`."""
+    """The choices with the smallest digests, at most `rows` of them, with at most `max_bytes`."""
     every = (choice for choices in chosen_of_batches for choice in choices)
     chosen = heapq.nsmallest(rows, every, key=lambda choice: choice[:2])
     sizes = accumulate(len(row) for _, row, _ in chosen)
@@ -350,7 +350,7 @@ def _write_sample(sample: list[Choice], path: str) -> None:
 
 
 def _prediction_log(chosen: Sequence[Choice]) -> PredictionLog:
-    """Rows as a request and its answer; an output without a name is the model's only one."""
+    """Rows as a request and its answer; an output without a name is the model's single output."""
     log = PredictionLog()
     request, response = log.predict_log.request, log.predict_log.response
     request.model_spec.signature_name = SIGNATURE

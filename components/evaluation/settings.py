@@ -8,10 +8,10 @@ from typing_extensions import Self
 from contracts.settings import Settings
 
 PREDICTIONS_FILE = "predictions.npz"
-"""Label and prediction of each row that was kept, see `predictions.PredictionsTable`."""
+"""The file with the label and prediction of each row that was kept, see `predictions.PredictionsTable`."""
 
 REFERENCE_PREDICTIONS_FILE = "reference_predictions.npz"
-"""The same with the predictions of the best model served so far as the baseline's, where that is another model."""
+"""The same with the best model served so far as the baseline, if that is a different model."""
 
 
 class Bounds(Settings):
@@ -46,15 +46,15 @@ class MetricBar(Bounds):
 
     Attributes:
         direction: Which way is better; `max_loss` needs to know.
-        slices: What it must reach in each slice of at least `min_slice_rows` rows. Where it is not given, that is the
-            metric's own bar when models are judged by evidence, and nothing when they are judged by points.
+        slices: What it must reach in each slice of at least `min_slice_rows` rows. The default is the metric's own bar
+            when models are judged by evidence, and no bar when they are judged by points.
     """
 
     direction: Literal["higher_is_better", "lower_is_better"] = "higher_is_better"
     slices: Bounds | None = None
 
 
-# TFMA and Keras metrics whose value cannot leave [0, 1]: a bar outside it is a slip, found before anything runs.
+# TFMA and Keras metrics whose value cannot leave [0, 1]; a bar outside is a mistake, reported before anything runs.
 UNIT_INTERVAL_METRICS = frozenset(
     {
         "AUC",
@@ -75,14 +75,14 @@ class EvaluatorSettings(Settings):
     Attributes:
         metrics: TFMA or Keras metric class names, each with its bar (or nothing).
         slices: Raw features by whose values the metrics are broken down; a list crosses several.
-        prediction_key: Which output of the model is judged, where it serves several.
+        prediction_key: The output of the model that is judged, if it serves several.
         example_weight: A raw feature with the weight of each row, at least 0, in all metrics and intervals.
         min_slice_rows: Slices with fewer rows are not judged and left out of the printed table; TFMA's output holds
             them all.
-        judge_by: `points` holds bars against the values themselves. `evidence` blesses a model that is shown to lose at
-            most `max_loss`, and refuses one for a slice only where that is shown to miss its bar.
-        when_unsure: What becomes of a model of which the rows are too few to tell, when judged by evidence.
-        max_gap: How far two slices by the same features may be apart, by metric.
+        judge_by: `points` compares the values themselves with the bars. `evidence` blesses a model that is shown to
+            lose at most `max_loss`, and refuses one for a slice only if that is shown to miss its bar.
+        when_unsure: What to do with a model, judged by evidence, for which there are too few rows to tell.
+        max_gap: By metric, how far apart two slices by the same features may be.
     """
 
     metrics: dict[str, MetricBar] = Field(min_length=1)

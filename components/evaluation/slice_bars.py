@@ -1,7 +1,8 @@
-"""What slices decide: bars and losses in each of them, and gaps between them.
+"""How slices are judged: bars and losses in each of them, and gaps between them.
 
-By evidence a slice refuses a model only if it is shown to miss its bar: many slices are looked at, and by chance alone
-one of them would. All tests of a candidate's slices are one family, corrected by Holm. Nothing here needs TensorFlow.
+When judging by evidence, a slice refuses a model only if it is shown to miss its bar, since among many slices some
+would miss it by chance alone. All tests of a candidate's slices are one family, corrected by Holm's method. Nothing
+here needs TensorFlow.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True)
 class SliceVerdicts:
-    """What was found of the slices.
+    """The verdicts on the slices.
 
     Attributes:
-        slices: With what they miss.
-        missed: What refuses the model, a sentence part each.
-        not_judged: What is too small to judge, and what cannot be told, a sentence each.
+        slices: The slices, with the metrics whose bars they miss.
+        missed: The reasons to refuse the model, each as part of a sentence.
+        not_judged: What is too small to judge or cannot be decided, each as a sentence.
     """
 
     slices: list[Slice]
@@ -39,10 +40,10 @@ class _Claim:
     """That a slice misses a bar, or that two slices are too far apart.
 
     Attributes:
-        text: What is claimed, as a sentence part.
-        bar: What it should be, as another.
+        text: What is claimed, as part of a sentence.
+        bar: What it should be, as part of a sentence.
         excess: By how much the estimate misses the bar; negative if it reaches it.
-        standard_error: The estimate's; None if it is not known.
+        standard_error: The standard error of the estimate; None if it is not known.
         place: The slice's position and the metric; None for a gap.
     """
 
@@ -54,33 +55,33 @@ class _Claim:
 
     @property
     def p_value(self) -> float:
-        """How likely so great an excess is if the truth is on the bar."""
+        """The probability of an excess this large if the truth is on the bar."""
         return 1.0 if self.excess <= 0 or self.standard_error is None else p_value(self.excess, self.standard_error)
 
 
 def judge_slices(
     slices: Sequence[Slice], small_slices: Sequence[tuple[str, int]], settings: EvaluatorSettings
 ) -> SliceVerdicts:
-    """Holds slices to their bars.
+    """Compares slices with their bars.
 
     Args:
-        slices: Those of at least `min_slice_rows` rows.
-        small_slices: The rows of the others, by name.
+        slices: The slices of at least `min_slice_rows` rows.
+        small_slices: The names of the others and their numbers of rows.
         settings: Bars and gaps, and whether points or evidence decide.
     """
     by_evidence = settings.judge_by == "evidence"
     claims = [*_bar_claims(slices, settings), *_gap_claims(slices, settings)]
     if not _has_bars(settings):
         return SliceVerdicts(list(slices), [], [])
-    shown = evidence.holm([claim.p_value for claim in claims])
+    refusing = evidence.holm([claim.p_value for claim in claims])
     if not by_evidence:
-        shown = [claim.excess > 0 for claim in claims]
-    missed = [claim for claim, refuses in zip(claims, shown, strict=True) if refuses]
-    unsure = [claim for claim, refuses in zip(claims, shown, strict=True) if claim.excess > 0 and not refuses]
-    word = "shown to miss its bar:" if by_evidence else "expected"
+        refusing = [claim.excess > 0 for claim in claims]
+    missed = [claim for claim, refuses in zip(claims, refusing, strict=True) if refuses]
+    unsure = [claim for claim, refuses in zip(claims, refusing, strict=True) if claim.excess > 0 and not refuses]
+    expectation = "shown to miss its bar:" if by_evidence else "expected"
     return SliceVerdicts(
         slices=_marked(slices, missed, unsure),
-        missed=[f"{claim.text}, {word} {claim.bar}" for claim in missed],
+        missed=[f"{claim.text}, {expectation} {claim.bar}" for claim in missed],
         not_judged=[*_small(small_slices, settings), *_unsure(unsure), *_undefined(slices, settings)],
     )
 
@@ -110,7 +111,7 @@ def _bar_claims(slices: Sequence[Slice], settings: EvaluatorSettings) -> Iterato
 
 
 def _gap_claims(slices: Sequence[Slice], settings: EvaluatorSettings) -> Iterator[_Claim]:
-    """A claim for each pair of slices by the same features; all are counted, whether they are far apart or not."""
+    """A claim for each pair of slices by the same features, whether they are far apart or not."""
     for metric, limit in settings.max_gap.items():
         valued = [(value, part) for part in slices if (value := part.metrics.get(metric)) is not None]
         for pair in combinations(valued, 2):
@@ -147,7 +148,7 @@ def _small(small_slices: Sequence[tuple[str, int]], settings: EvaluatorSettings)
 def _unsure(claims: Sequence[_Claim]) -> list[str]:
     if not claims:
         return []
-    # A metric of a slice is named once, whichever of its bars it is off.
+    # A metric of a slice is named only once, whichever of its bars it misses.
     texts = {claim.place or claim.text: claim.text for claim in reversed(claims)}
     return [f"Off their bars, but by no more than chance may explain: {listed(list(reversed(texts.values())))}."]
 
@@ -167,6 +168,6 @@ def _undefined(slices: Sequence[Slice], settings: EvaluatorSettings) -> list[str
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Texts as one, of which the first few are named."""
+    """Texts joined into one; only the first few are named."""
     more = [f"and {len(texts) - MAX_NAMED} more"] if len(texts) > MAX_NAMED else []
     return "; ".join([*texts[:MAX_NAMED], *more])

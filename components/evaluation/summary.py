@@ -29,13 +29,13 @@ def measure(
     """Reads TFMA's output.
 
     Args:
-        evaluation_path: Its folder.
-        settings: What was measured.
-        table: The rows' labels and predictions, for exact areas under curves, which the bars then judge, and intervals.
-        reference: The same rows with the best model served so far as the baseline, where that is another model.
+        evaluation_path: The folder of TFMA's output.
+        settings: The metrics, bars and slices.
+        table: The rows' labels and predictions, for intervals and for exact areas under curves, which are then judged.
+        reference: The same rows with the best model served so far as the baseline, if that is a different model.
 
     Returns:
-        What can be judged; the slices largest first.
+        The measurements to judge, with the largest slices first.
     """
     by_model = _metrics_by_slice(evaluation_path)
     candidate = by_model.get(CANDIDATE_NAME) or by_model[""]
@@ -62,7 +62,7 @@ def measure(
 
 
 def _differences(table: PredictionsTable, names: list[str]) -> dict[str, Difference]:
-    """The differences of the table's two models, by metric, where they can be computed."""
+    """The differences between the table's two models, by metric, if they can be computed."""
     [confidence] = measure_confidence(table, names, [()])
     return {
         name: Difference(value=estimate.value, **dict(interval))
@@ -85,7 +85,7 @@ def summarize(measured: Measured, decision: Decision) -> Summary:
 
 
 def _fault(evaluation_path: str) -> str:
-    """What TFMA refuses a model for besides its values; that it was given no bars is no fault."""
+    """Why TFMA refuses a model other than for its values; missing bars are not a fault."""
     missing = tfma.load_validation_result(evaluation_path).missing_slices
     return "TFMA found no rows to hold the metrics against their bars" if missing else ""
 
@@ -152,5 +152,5 @@ def _value(single: Any) -> Any:
 
 
 def _finite(value: float | None) -> float | None:
-    """None for NaN and infinity, which are not JSON: rows of one class only have no AUC."""
+    """None for NaN and infinity, which are not JSON; for example, rows of a single class have no AUC."""
     return value if value is not None and math.isfinite(value) else None

@@ -1,8 +1,8 @@
-"""A run of TFMA, with recorders of predictions among its extractors.
+"""A run of TFMA with recorders of predictions among its extractors.
 
-TFX's own executor runs TFMA likewise, but takes extractors only as the name of a function, which it imports anew and
-does not tell where the evaluation goes; hence its part is written here. TFMA itself has no place for what looks at
-whole batches of predictions: the extractor that does goes before the stage, known by its name, that takes them apart.
+TFX's own executor runs TFMA likewise, but accepts extractors only as the name of a function, which it imports again and
+does not tell where the evaluation is written. Hence its part is done here. TFMA has no hook for whole batches of
+predictions, so the extractor that records them is inserted before the stage, known by its name, that splits batches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WEIGHTS_STAGE = "CheckWeights"
 
 
 def complete_config(config: tfma.EvalConfig, has_baseline: bool) -> tfma.EvalConfig:
-    """The configuration with TFMA's defaults; without a baseline model, bars on the loss against it do not count."""
+    """The configuration with TFMA's defaults; without a baseline model, bars on the loss against it are ignored."""
     config = tfma.utils.update_eval_config_with_defaults(config, has_baseline=has_baseline, rubber_stamp=True)
     tfma.utils.verify_eval_config(config)
     return config
@@ -40,12 +40,12 @@ def evaluate(
     """Adds an evaluation to a Beam pipeline.
 
     Args:
-        pipeline: Where to.
+        pipeline: The pipeline to add it to.
         examples: The pattern of TFRecord files of tf.Examples.
-        models: The folders of the candidate (False) and the baseline (True), as far as `config` names them.
-        config: Complete.
-        recorders: What else is written on the way.
-        folder: Where TFMA writes its results.
+        models: The folders of the candidate (False) and the baseline (True); only those that `config` names are used.
+        config: A complete configuration, see `complete_config`.
+        recorders: What else to write.
+        folder: The folder for TFMA's results.
     """
     shared = _shared_models(models, config)
     _ = (
@@ -68,7 +68,7 @@ def predict(
     config: tfma.EvalConfig,
     recorders: Sequence[Recorder],
 ) -> None:
-    """Adds an evaluation's predictions alone, without its metrics; see `evaluate`."""
+    """Adds only an evaluation's predictions, without its metrics; see `evaluate`."""
     extracts = pipeline | "Read" >> _rows(examples) | "Batch" >> tfma.BatchedInputsToExtracts()
     for extractor in extractors(_shared_models(models, config), config, recorders):
         extracts = extracts | extractor.stage_name >> extractor.ptransform
@@ -94,14 +94,14 @@ def _rows(examples: str) -> beam.PTransform:
 
 
 def extractors(shared_model: Any, config: tfma.EvalConfig, recorders: Sequence[Recorder]) -> list[Any]:
-    """TFMA's own extractors, with the recorders before the batches are taken apart."""
-    own: list[Any] = model_eval_lib.default_extractors(eval_shared_model=shared_model, eval_config=config)
-    names = [extractor.stage_name for extractor in own]
+    """TFMA's own extractors, with the recorders before the stage that splits batches."""
+    tfma_extractors: list[Any] = model_eval_lib.default_extractors(eval_shared_model=shared_model, eval_config=config)
+    names = [extractor.stage_name for extractor in tfma_extractors]
     recording = tfma.extractors.Extractor(stage_name=STAGE, ptransform=Record(recorders))
     place = names.index(unbatch_extractor.UNBATCH_EXTRACTOR_STAGE_NAME)
-    own.insert(place, recording)
+    tfma_extractors.insert(place, recording)
     source = Source.of(config)
     if source.weight:
-        # On the way of the rows: TFMA's metrics fail at a row without a weight, and do not say so.
-        own.insert(place, tfma.extractors.Extractor(WEIGHTS_STAGE, beam.Map(check_weights, source)))
-    return own
+        # Before the metrics: TFMA's fail at a row without a weight, and do not say so.
+        tfma_extractors.insert(place, tfma.extractors.Extractor(WEIGHTS_STAGE, beam.Map(check_weights, source)))
+    return tfma_extractors

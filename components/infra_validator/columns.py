@@ -1,4 +1,4 @@
-"""Columns of requests and answers: raw features, transformed ones, and what JSON makes of them."""
+"""Columns of requests and answers: raw features, transformed features, and their form in JSON."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from contracts.model_card import Tensor
 
 
 def transformed_inputs(batch: Batch, inputs: Mapping[str, Tensor]) -> Arrays:
-    """What Transform wrote, as the model's own inputs take it: TFRecords hold int64 and float32 only.
+    """The transformed features in the dtypes and shapes of the model's inputs; TFRecords hold only int64 and float32.
 
     Args:
         batch: The rows.
-        inputs: Those of `predict_transformed`.
+        inputs: The inputs of `predict_transformed`.
     """
-    found = {}
+    columns = {}
     for name, tensor in inputs.items():
         values = batch.transformed[tensor.feature or name].astype(tf.as_dtype(tensor.dtype).as_numpy_dtype)
         same_rank = tensor.shape is None or values.ndim == len(tensor.shape)
-        found[name] = values if same_rank else values.reshape(len(values), *(tensor.shape or ())[1:])
-    return found
+        columns[name] = values if same_rank else values.reshape(len(values), *(tensor.shape or ())[1:])
+    return columns
 
 
 class RawColumns:
     """Raw features as the signature `predict` takes them.
 
     Args:
-        inputs: Its inputs.
+        inputs: The signature's inputs.
     """
 
     def __init__(self, inputs: Mapping[str, Tensor]) -> None:
@@ -46,20 +46,20 @@ class RawColumns:
         return {name: _column(cells[tensor.feature or name], tensor) for name, tensor in self._inputs.items()}
 
     def can_ask(self, batch: Batch) -> list[int]:
-        """The rows in which no value is the one that stands for a missing one."""
+        """The rows that do not themselves contain the marker for missing values, by position."""
         cells = tf.io.parse_example(batch.rows, self._spec)
-        marked: set[int] = set()
+        marked_rows: set[int] = set()
         for name, tensor in self._inputs.items():
             if tensor.missing is not None:
-                given, mark = cells[tensor.feature or name], _missing(tensor)
-                values = given.values.numpy()
-                alike = np.isnan(values) if mark != mark else values == mark  # NaN
-                marked.update(given.indices.numpy()[alike, 0].tolist())
-        return [row for row in range(len(batch.rows)) if row not in marked]
+                present, marker = cells[tensor.feature or name], _missing(tensor)
+                values = present.values.numpy()
+                is_marker = np.isnan(values) if marker != marker else values == marker  # NaN
+                marked_rows.update(present.indices.numpy()[is_marker, 0].tolist())
+        return [row for row in range(len(batch.rows)) if row not in marked_rows]
 
 
 def _column(cells: tf.SparseTensor, tensor: Tensor) -> Array:
-    """The values of all rows, [rows] or [rows, ...]; what is missing has the value that stands for it."""
+    """The values of all rows, [rows] or [rows, ...], with the marker where a value is missing."""
     shape, values = tensor.shape or [None], cells.values.numpy()
     rows, width = cells.dense_shape.numpy()
     if tensor.missing is None:
@@ -76,7 +76,7 @@ def _missing(tensor: Tensor) -> Any:
 
 
 def to_json(values: Array) -> list[Any]:
-    """A column as JSON has it: bytes as text, or in base64 where they are none."""
+    """A column in JSON's types: bytes as text, or in base64 if they are not UTF-8."""
     if values.dtype != object:
         return list(values.tolist())
     return [to_json(value) if isinstance(value, np.ndarray) else _text(value) for value in values]
@@ -89,24 +89,24 @@ def _text(value: bytes) -> Any:
         return {"b64": base64.b64encode(value).decode()}
 
 
-def from_json(answer: Any, wanted: Arrays) -> Arrays:
-    """The outputs of an answer of JSON, which has neither types nor, with a single output, its name."""
-    named = answer if isinstance(answer, dict) else {next(iter(wanted)): answer}
-    return {name: _array(values, wanted.get(name)) for name, values in named.items()}
+def from_json(document: Any, expected: Arrays) -> Arrays:
+    """The outputs in a JSON answer, which carries no types, and no name if there is a single output."""
+    named = document if isinstance(document, dict) else {next(iter(expected)): document}
+    return {name: _array(values, expected.get(name)) for name, values in named.items()}
 
 
-def _array(values: list[Any], wanted: Array | None) -> Array:
-    if wanted is not None and wanted.dtype == object:
+def _array(values: list[Any], expected: Array | None) -> Array:
+    if expected is not None and expected.dtype == object:
         return _strings(values)
-    found = np.array(values)
-    numbers = wanted is not None and wanted.dtype.kind == "f" and found.dtype.kind in "if"
-    return found.astype(wanted.dtype) if wanted is not None and numbers else found
+    array = np.array(values)
+    are_numbers = expected is not None and expected.dtype.kind == "f" and array.dtype.kind in "if"
+    return array.astype(expected.dtype) if expected is not None and are_numbers else array
 
 
 def _strings(values: list[Any]) -> Array:
-    """Texts and base64 as bytes, with the shape of the nested lists."""
-    given = np.array(values, object)
-    decoded = [base64.b64decode(v["b64"]) if isinstance(v, dict) else str(v).encode() for v in given.ravel()]
+    """Text and base64 as bytes, in the shape of the nested lists."""
+    cells = np.array(values, object)
+    decoded = [base64.b64decode(v["b64"]) if isinstance(v, dict) else str(v).encode() for v in cells.ravel()]
     strings = np.empty(len(decoded), object)
     strings[:] = decoded
-    return strings.reshape(given.shape)
+    return strings.reshape(cells.shape)

@@ -1,4 +1,4 @@
-"""How far answers are from what was seen, where most, and which feature makes it so."""
+"""How far answers are from the expected ones, and which feature makes them differ."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ TOLERANCES = {
     "mixed_float16": Tolerance(1e-2, 2e-3),
     "mixed_bfloat16": Tolerance(5e-2, 1e-2),
 }
-"""What a model's predictions may be off by at least, by Keras's dtype policy.
+"""The least tolerance for a model's predictions, by Keras's dtype policy.
 
-The same kernels compute all answers, but in batches of other sizes and in graphs that were optimized for themselves:
-sums are added up in another order.
+The same kernels compute all answers, but in batches of different sizes and in graphs that are optimized separately, so
+that sums are added up in a different order.
 """
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """What may be off by how much.
+    """The tolerances.
 
     Attributes:
-        features: Transformed features; the transform computes in float32 whatever the model does.
-        predictions: The server's.
-        tflite: The TF Lite model's.
+        features: For transformed features; the transform computes in float32 whatever the model does.
+        predictions: For the server's predictions.
+        tflite: For the TF Lite model's predictions.
     """
 
     features: Tolerance
@@ -43,60 +43,60 @@ class Allowed:
 
     @classmethod
     def by(cls, settings: InfraValidatorSettings, precision: str) -> Allowed:
-        """What the settings and the model's precision say."""
+        """The tolerances that follow from the settings and the model's precision."""
         features, tflite = settings.max_difference, settings.max_tflite_difference
         least = TOLERANCES[precision]
         predictions = Tolerance(max(least.relative, features), max(least.absolute, features))
         return cls(Tolerance(features, features), predictions, Tolerance(tflite, tflite))
 
 
-def excesses(got: Arrays, wanted: Arrays, tolerance: Tolerance) -> dict[str, Array]:
-    """By output, how many times of what is allowed each row is off, float64 [rows]: above 1 is too far.
+def excesses(got: Arrays, expected: Arrays, tolerance: Tolerance) -> dict[str, Array]:
+    """Each row's difference as a multiple of the tolerance, float64 [rows] by output; above 1 is too far.
 
-    What is no float has to be equal: else it is off by infinity. Beside floats it may be another in rows in which these
-    are others, too, within what is allowed: the class with the highest of two scores that are nearly the same.
+    Values that are not floats must be equal, or else they are off by infinity. They may differ in rows whose float
+    outputs differ within the tolerance: of two nearly equal scores, either may give the predicted class.
 
     Args:
         got: The answers, [rows, ...] by name.
-        wanted: What they are held to; of the same names.
+        expected: What they are compared with, under the same names.
         tolerance: For floats.
     """
-    found = {name: _excess(got[name], values, tolerance) for name, values in wanted.items()}
-    floats = [name for name, values in wanted.items() if values.dtype.kind == "f"]
+    ratios = {name: _excess(got[name], values, tolerance) for name, values in expected.items()}
+    floats = [name for name, values in expected.items() if values.dtype.kind == "f"]
     if floats:
-        moved = np.max([found[name] for name in floats], axis=0)
+        moved = np.max([ratios[name] for name in floats], axis=0)
         excused = (moved > 0) & (moved <= 1)
-        for name in found.keys() - floats:
-            found[name] = np.where(excused, 0.0, found[name])
-    return found
+        for name in ratios.keys() - floats:
+            ratios[name] = np.where(excused, 0.0, ratios[name])
+    return ratios
 
 
-def _excess(got: Array, wanted: Array, tolerance: Tolerance) -> Array:
-    rows = len(wanted)
-    if got.shape != wanted.shape:
+def _excess(got: Array, expected: Array, tolerance: Tolerance) -> Array:
+    rows = len(expected)
+    if got.shape != expected.shape:
         return np.full(rows, np.inf)
-    if wanted.dtype.kind != "f" or got.dtype.kind not in "iuf":
-        return np.where((got != wanted).reshape(rows, -1).any(axis=1), np.inf, 0.0)
-    off = distances(got, wanted)
-    allowed = tolerance.absolute + tolerance.relative * np.abs(wanted.astype(np.float64))
+    if expected.dtype.kind != "f" or got.dtype.kind not in "iuf":
+        return np.where((got != expected).reshape(rows, -1).any(axis=1), np.inf, 0.0)
+    difference = distances(got, expected)
+    allowed = tolerance.absolute + tolerance.relative * np.abs(expected.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(off == 0, 0.0, off / allowed)
-    # An infinity that is expected allows for nothing.
+        ratios = np.where(difference == 0, 0.0, difference / allowed)
+    # Where infinity is expected, nothing else will do.
     ratios = np.where(np.isnan(ratios), np.inf, ratios)
     return np.asarray(ratios.reshape(rows, -1).max(axis=1, initial=0.0))
 
 
-def distances(got: Array, wanted: Array) -> Array:
-    """The absolute differences of numbers; 0 between equal infinities and between NaNs, else infinity with these."""
-    one, other = got.astype(np.float64), wanted.astype(np.float64)
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
+def distances(got: Array, expected: Array) -> Array:
+    """The absolute differences of numbers; 0 for equal infinities and for two NaNs, infinity for other such pairs."""
+    got_float, expected_float = got.astype(np.float64), expected.astype(np.float64)
+    equal = (got_float == expected_float) | (np.isnan(got_float) & np.isnan(expected_float))
     with np.errstate(invalid="ignore"):
-        off = np.where(same, 0.0, np.abs(one - other))
-    return np.asarray(np.where(np.isnan(off), np.inf, off))
+        difference = np.where(equal, 0.0, np.abs(got_float - expected_float))
+    return np.asarray(np.where(np.isnan(difference), np.inf, difference))
 
 
 def shown(values: Array) -> str:
-    """The values of one row, as a sentence holds them."""
+    """The values of one row as text for a message."""
     flat = values.ravel().tolist()
     texts = [f"{value:.7g}" if isinstance(value, float) else str(value) for value in flat[:MOST_SHOWN]]
     more = f", … ({len(flat)} values)" if len(flat) > MOST_SHOWN else ""
@@ -107,19 +107,19 @@ Row = Mapping[str, Any]
 
 
 def culprit(bad: Row, good: Row, disagreement: Callable[[Sequence[Row]], Array]) -> str | None:
-    """The value that makes two answers to a row differ; None if exchanging no value for another brings them closer.
+    """The feature that makes two answers to a row differ; None if replacing no single value brings them closer.
 
     Args:
-        bad: A row about which the answers differ, by feature.
-        good: One about which they agree.
-        disagreement: How far the answers to rows are apart, float64 [rows].
+        bad: A row for which the answers differ, by feature.
+        good: A row for which they agree.
+        disagreement: Gives the distance between the two answers to each row, float64 [rows].
     """
     names = [name for name in {**bad, **good} if not np.array_equal(bad.get(name, ()), good.get(name, ()))]
-    apart = disagreement([bad, *(_exchanged(bad, good, name) for name in names)])
-    best = int(np.argmin(apart))
+    disagreements = disagreement([bad, *(_exchanged(bad, good, name) for name in names)])
+    best = int(np.argmin(disagreements))
     return names[best - 1] if best else None
 
 
 def _exchanged(bad: Row, good: Row, name: str) -> Row:
-    others = {key: value for key, value in bad.items() if key != name}
-    return {**others, name: good[name]} if name in good else others
+    exchanged = {key: value for key, value in bad.items() if key != name}
+    return {**exchanged, name: good[name]} if name in good else exchanged

@@ -1,4 +1,4 @@
-"""The InfraValidator, between the Evaluator and the Pusher: load the model as the server does, compare answers."""
+"""The InfraValidator, between the Evaluator and the Pusher: loads the model as the server does and compares answers."""
 
 import logging
 import time
@@ -51,20 +51,20 @@ def InfraValidator(  # noqa: N802  # TFX's form of a component
 
     Args:
         model: The SavedModel.
-        model_blessing: The Evaluator's verdict; a model without its blessing is not tried.
+        model_blessing: The Evaluator's verdict; a model that it did not bless is not tried.
         evaluation: The evaluation, with its predictions.
         examples: The raw Examples that were evaluated.
-        transformed_examples: What Transform made of them.
-        transform_graph: Says how to parse that.
+        transformed_examples: The same rows, transformed.
+        transform_graph: Holds the parsing spec of the transformed rows.
         blessing: The verdict and its reasons.
-        name: What requests call the model.
+        name: The model's name in requests.
         settings: The recipe's `infra_validator` section as JSON.
-        tflite_model: Compared, too, if it is blessed itself; None if there is none.
+        tflite_model: Compared as well if it is blessed; None if there is none.
 
     Raises:
-        DataError: The evaluation holds no predictions to compare with, or those of other rows.
+        DataError: The evaluation holds no predictions to compare with, or predictions of other rows.
     """
-    wanted = InfraValidatorSettings.model_validate_json(settings)
+    validator_settings = InfraValidatorSettings.model_validate_json(settings)
     if not model_utils.is_model_blessed(model_blessing):
         _write_report(blessing, InfraReport(blessed=False, skipped=NOT_BLESSED, problems=[]))
         return
@@ -72,10 +72,10 @@ def InfraValidator(  # noqa: N802  # TFX's form of a component
     digest = manifest.digest_of_files(manifest.files_of(saved_model))
     blessing.set_string_custom_property(manifest.MODEL_DIGEST_PROPERTY, digest)
     batches = []
-    if wanted.rows:
+    if validator_settings.rows:
         spec = tft.TFTransformOutput(transform_graph.uri).transformed_feature_spec()
         raw, transformed = split_files(examples, "eval"), split_files(transformed_examples, "eval")
-        batches = read_batches(Path(evaluation.uri, SAMPLE_FILE), wanted.rows, raw, transformed, spec)
+        batches = read_batches(Path(evaluation.uri, SAMPLE_FILE), validator_settings.rows, raw, transformed, spec)
         if not batches:
             raise DataError(
                 f"{evaluation.uri} holds no predictions to compare the served ones with.",
@@ -83,7 +83,7 @@ def InfraValidator(  # noqa: N802  # TFX's form of a component
             )
     tflite = Path(tflite_model.uri, MODEL_FILE).read_bytes() if tflite_model and tflite_model.blessed else None
     table = table_from_bytes(Path(evaluation.uri, PREDICTIONS_FILE).read_bytes())
-    _write_report(blessing, try_model(name, saved_model, batches, wanted, table, tflite))
+    _write_report(blessing, try_model(name, saved_model, batches, validator_settings, table, tflite))
 
 
 def try_model(
@@ -94,20 +94,20 @@ def try_model(
     table: PredictionsTable | None = None,
     tflite: bytes | None = None,
 ) -> InfraReport:
-    """Tries a model.
+    """Loads a model in the server's code and compares its answers with the evaluation's.
 
     Args:
-        name: What requests call it.
+        name: The model's name in requests.
         model: The SavedModel's folder.
-        batches: The rows to ask about; without any the model is only loaded.
-        settings: How far answers may be off.
+        batches: The rows to send; without any the model is only loaded.
+        settings: Holds the tolerances.
         table: The evaluation's table of predictions.
         tflite: The TF Lite model.
     """
     started = time.monotonic()
     card = model_card.read_card(model) if (model / model_card.CARD_FILE).exists() else None
-    told = card.training.get("precision") if card else None
-    precision = told if told in TOLERANCES else "float32"
+    recorded_precision = card.training.get("precision") if card else None
+    precision = recorded_precision if recorded_precision in TOLERANCES else "float32"
     problems: list[str] = []
     paths: list[PathDifference] = []
     try:
@@ -116,12 +116,12 @@ def try_model(
                 signatures = card.signatures if card else {}
                 batches = ways.named(server, batches)
                 allowed = Allowed.by(settings, precision)
-                every = [*ways.of_server(server, signatures, batches[0].predictions, allowed)]
+                all_ways = [*ways.of_server(server, signatures, batches[0].predictions, allowed)]
                 if table is not None:
-                    every += ways.of_table(table, batches[0], allowed)
+                    all_ways += ways.of_table(table, batches[0], allowed)
                 if tflite is not None:
-                    every.append(ways.of_tflite(tflite, signatures, allowed))
-                paths, problems = _compare(batches, every)
+                    all_ways.append(ways.of_tflite(tflite, signatures, allowed))
+                paths, problems = _compare(batches, all_ways)
     except in_process.ServingError as error:
         problems.append(f"the model server refuses it: {error.message}")
     return InfraReport(
@@ -135,23 +135,24 @@ def try_model(
     )
 
 
-def _compare(batches: Sequence[Batch], every: Sequence[Way]) -> tuple[list[PathDifference], list[str]]:
-    """How far each way is off, and what is too far."""
+def _compare(batches: Sequence[Batch], all_ways: Sequence[Way]) -> tuple[list[PathDifference], list[str]]:
+    """The differences of each way, and a sentence for each that is too large."""
     paths: list[PathDifference] = []
     problems = []
-    for way in every:
+    ways_by_name = {way.name: way for way in all_ways}
+    for way in all_ways:
         try:
-            found = compare(way, batches, {one.name: one for one in every})
+            differences = compare(way, batches, ways_by_name)
         except in_process.ServingError as error:
             problems.append(f"{way.name}: the model server refuses a request: {error.message}")
         else:
-            paths += found
-            problems += [str(difference) for difference in found if difference.differing]
+            paths += differences
+            problems += [str(difference) for difference in differences if difference.differing]
     return paths, problems
 
 
 def _write_report(blessing: Artifact, report: InfraReport) -> None:
-    """Writes the report, and what of it the metadata store shall hold."""
+    """Writes the report, and records the verdict in the metadata store."""
     blessing.set_int_custom_property("blessed", int(report.blessed))
     if report.skipped:
         logging.warning("Not tried: %s.", report.skipped)

@@ -1,4 +1,4 @@
-"""The rows that the evaluation kept: predictions, positions in the split `eval`, and what Transform made of them."""
+"""The rows that the evaluation kept, with their predictions, positions in the split `eval` and transformed features."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Arrays = Mapping[str, Array]
 
 REQUEST_ROWS = 512
 REQUEST_BYTES = 4 * 2**20
-"""What a request holds at most; as JSON it is several times as large, and the server takes 64 MiB."""
+"""Limits of one request; as JSON it is several times as large, and the server accepts 64 MiB."""
 
 READ_ROWS = 4_096
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows that are asked about in one request.
+    """The rows of one request.
 
     Attributes:
         rows: Serialized raw tf.Examples.
         numbers: Their positions in the split `eval`, from 0.
-        predictions: What the evaluation's batches gave, [rows, ...] by output.
-        transformed: What Transform wrote, [rows, ...] by feature; only features of fixed shape.
+        predictions: The evaluation's predictions, [rows, ...] by output.
+        transformed: The features that Transform wrote, [rows, ...] by name; only those of fixed shape.
     """
 
     rows: list[bytes]
@@ -46,9 +46,9 @@ class Batch:
         """The raw rows, parsed."""
         return [tf.train.Example.FromString(row) for row in self.rows]
 
-    def take(self, which: Sequence[int]) -> Batch:
+    def take(self, rows: Sequence[int]) -> Batch:
         """The rows at these positions."""
-        positions = list(which)
+        positions = list(rows)
         return Batch(
             [self.rows[position] for position in positions],
             [self.numbers[position] for position in positions],
@@ -57,7 +57,7 @@ class Batch:
         )
 
     def renamed(self, output: str) -> Batch:
-        """The same; an only output, which an evaluation keeps without a name, has this one."""
+        """The same batch, where a single output, which an evaluation stores without a name, gets this one."""
         if set(self.predictions) != {""}:
             return self
         return replace(self, predictions={output: self.predictions[""]})
@@ -66,17 +66,17 @@ class Batch:
 def read_batches(
     sample: Path, number: int, raw: Sequence[str], transformed: Sequence[str], spec: Mapping[str, Any]
 ) -> list[Batch]:
-    """The rows of an evaluation's sample.
+    """Reads the rows of an evaluation's sample.
 
     Args:
         sample: The file that the Evaluator wrote.
-        number: How many rows at most.
+        number: The most rows to read.
         raw: The files of the raw split `eval`, sorted.
-        transformed: Those that Transform made of them, in the same order.
-        spec: How to parse these.
+        transformed: The files that Transform made from them, in the same order.
+        spec: The parsing spec of the transformed rows.
 
     Raises:
-        DataError: The rows are not those of the split.
+        DataError: The sample holds rows that are not in the split.
     """
     logs = list(_first(_logs(sample), number))
     places = _places({row for rows, _ in logs for row in rows}, raw, transformed)
@@ -90,14 +90,14 @@ def read_batches(
             )
         parsed = tf.io.parse_example([places[row][1] for row in rows], dense) if dense else {}
         features = {name: tensor.numpy() for name, tensor in parsed.items()}
-        whole = Batch(rows, [places[row][0] for row in rows], predictions, features)
-        size = _rows_a_request(whole)
-        batches += [whole.take(range(i, min(i + size, len(rows)))) for i in range(0, len(rows), size)]
+        log_batch = Batch(rows, [places[row][0] for row in rows], predictions, features)
+        size = _rows_a_request(log_batch)
+        batches += [log_batch.take(range(i, min(i + size, len(rows)))) for i in range(0, len(rows), size)]
     return batches
 
 
 def _logs(sample: Path) -> Iterator[tuple[list[bytes], Arrays]]:
-    """Rows and predictions of each log."""
+    """The rows and the predictions of each log."""
     for record in tf.data.TFRecordDataset(str(sample)).as_numpy_iterator():
         log = PredictionLog.FromString(record).predict_log
         [rows] = log.request.inputs.values()
@@ -111,18 +111,18 @@ def _first(logs: Iterable[tuple[list[bytes], Arrays]], number: int) -> Iterator[
         number -= len(rows)
 
 
-def _places(wanted: set[bytes], raw: Sequence[str], transformed: Sequence[str]) -> dict[bytes, tuple[int, bytes]]:
-    """For each wanted row its position in the split, and the transformed row; of equal rows the first.
+def _places(rows: set[bytes], raw: Sequence[str], transformed: Sequence[str]) -> dict[bytes, tuple[int, bytes]]:
+    """The position in the split, and the transformed row, of each of `rows`; the first where a row occurs repeatedly.
 
     Raises:
-        DataError: There are more raw than transformed rows, or fewer.
+        DataError: The numbers of raw and transformed rows differ.
     """
     places: dict[bytes, tuple[int, bytes]] = {}
-    pairs = (zip(_records(one), _records(other), strict=True) for one, other in zip(raw, transformed, strict=True))
+    pairs = (zip(_records(a), _records(b), strict=True) for a, b in zip(raw, transformed, strict=True))
     try:
-        for number, (row, made) in enumerate(chain.from_iterable(pairs)):
-            if row in wanted:
-                places.setdefault(row, (number, made))
+        for number, (row, transformed_row) in enumerate(chain.from_iterable(pairs)):
+            if row in rows:
+                places.setdefault(row, (number, transformed_row))
     except ValueError as error:
         raise DataError(
             f"{', '.join(transformed)} has not a row for each row of {', '.join(raw)}.", "Run with --from Transform."

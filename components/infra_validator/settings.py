@@ -12,9 +12,9 @@ class InfraValidatorSettings(Settings):
 
     Attributes:
         rows: How many rows of the `eval` split are compared, in every way in which the model can be asked. With 0 the
-            model is only loaded and warmed up: for a model that answers by chance.
-        max_difference: How far a number may be from what the evaluation saw and Transform wrote: absolute, and relative
-            to the number, together. A model of mixed precision may differ by more, see `comparison.TOLERANCES`.
+            model is only loaded and warmed up, for models whose answers are random.
+        max_difference: How far a number may be from what the evaluation or Transform recorded: this much, plus this
+            fraction of the number. A model of mixed precision may differ by more, see `comparison.TOLERANCES`.
         max_tflite_difference: The same for the outputs of the TF Lite model.
     """
 

@@ -27,10 +27,10 @@ class Server(Protocol):
     """A model behind the model server's code; see `serving.in_process.InProcess`."""
 
     def call(self, api: str, request: Any) -> Any:
-        """Answers as gRPC does."""
+        """Answers a gRPC request."""
 
     def post(self, verb: str, body: bytes) -> bytes:
-        """Answers as REST does."""
+        """Answers a REST request."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,18 @@ class Way:
     """A way in which a model can be asked.
 
     Attributes:
-        name: What a report calls it.
-        ask: The answers to a batch, by name.
+        name: Its name in a report.
+        ask: Gives the answers to a batch, by output.
         tolerance: How far they may be off.
-        wanted: What they are held to.
-        takes: What a request holds: whole tf.Examples, raw features by name, or transformed ones.
-        can_ask: The positions of the rows of a batch that such a request can hold.
+        expected: What they are compared with.
+        takes: What a request holds: `examples` (whole tf.Examples), `raw` or `transformed` (features by name).
+        can_ask: Gives the positions of the rows of a batch that such a request can hold.
     """
 
     name: str
     ask: Callable[[Batch], Arrays]
     tolerance: Tolerance
-    wanted: Callable[[Batch], Arrays] = lambda batch: batch.predictions
+    expected: Callable[[Batch], Arrays] = lambda batch: batch.predictions
     takes: str = "examples"
     can_ask: Callable[[Batch], Sequence[int]] = lambda batch: range(len(batch.rows))
 
@@ -62,19 +62,19 @@ TFLITE_THREADS = 2
 
 
 def named(server: Server, batches: Sequence[Batch]) -> list[Batch]:
-    """The batches, with a name for an only output, which an evaluation keeps without one."""
-    answer = _predict(server, "serving_default", _as_examples(batches[0].take([0])))
-    return [batch.renamed(next(iter(answer))) for batch in batches] if len(answer) == 1 else list(batches)
+    """The batches, where a single output, which an evaluation stores without a name, has the server's name for it."""
+    outputs = _predict(server, "serving_default", _as_examples(batches[0].take([0])))
+    return [batch.renamed(next(iter(outputs))) for batch in batches] if len(outputs) == 1 else list(batches)
 
 
 def of_server(server: Server, signatures: Mapping[str, Signature], outputs: Arrays, allowed: Allowed) -> Iterator[Way]:
     """The ways in which the model server can be asked.
 
     Args:
-        server: What is asked.
-        signatures: The model's; without any it is asked in tf.Examples alone.
+        server: The model server.
+        signatures: The model's signatures; without any it is only asked with tf.Examples.
         outputs: Predictions of some rows, by output.
-        allowed: How far answers may be off.
+        allowed: The tolerances.
     """
     if "transform_features" in signatures:
         names = list(signatures["transform_features"].outputs)
@@ -104,12 +104,12 @@ def of_server(server: Server, signatures: Mapping[str, Signature], outputs: Arra
 
 
 def of_table(table: PredictionsTable, first: Batch, allowed: Allowed) -> list[Way]:
-    """The evaluation's table of predictions, as a way to ask for the output that it holds; none if it holds no numbers.
+    """The evaluation's table of predictions as a way to ask for the output that it holds; empty if it holds no numbers.
 
     Args:
         table: The table; it does not say which of several outputs was judged.
-        first: Some rows, by which that is found out.
-        allowed: How far answers may be off.
+        first: Some rows, with which to find that output.
+        allowed: The tolerances.
     """
     positions = {digest: position for position, digest in enumerate(table.digests.tolist())}
     width = table.predictions.shape[1]
@@ -125,9 +125,9 @@ def of_table(table: PredictionsTable, first: Batch, allowed: Allowed) -> list[Wa
         return Way(TABLE, ask, allowed.predictions, lambda batch: {output: batch.predictions[output]}, can_ask=can_ask)
 
     def off(way: Way) -> float:
-        known = first.take(way.can_ask(first))
-        [found] = excesses(way.ask(known), way.wanted(known), way.tolerance).values()
-        return float(found.max(initial=0.0))
+        known_rows = first.take(way.can_ask(first))
+        [row_excesses] = excesses(way.ask(known_rows), way.expected(known_rows), way.tolerance).values()
+        return float(row_excesses.max(initial=0.0))
 
     floats = {name: values for name, values in first.predictions.items() if values.dtype.kind == "f"}
     return sorted((way(name) for name, values in floats.items() if width and values[0].size == width), key=off)[:1]
@@ -137,9 +137,9 @@ def of_tflite(model: bytes, signatures: Mapping[str, Signature], allowed: Allowe
     """The TF Lite model in its interpreter.
 
     Args:
-        model: Its bytes.
-        signatures: The SavedModel's, whose `predict_transformed` it was made of.
-        allowed: How far answers may be off.
+        model: The model's bytes.
+        signatures: Those of the SavedModel; the TF Lite model was converted from its `predict_transformed`.
+        allowed: The tolerances.
     """
     interpreter = Interpreter(model, TFLITE_THREADS)
     inputs = signatures["predict_transformed"].inputs
@@ -163,10 +163,10 @@ def _json_and_grpc(
     def by_rows(batch: Batch) -> Arrays:
         plain = {name: to_json(values) for name, values in columns(batch).items()}
         rows = [dict(zip(plain, values, strict=True)) for values in zip(*plain.values(), strict=True)]
-        answer = _post(server, {"signature_name": signature, "instances": rows})["predictions"]
-        named = bool(answer) and isinstance(answer[0], dict) and "b64" not in answer[0]
-        found = {name: [row[name] for row in answer] for name in answer[0]} if named else answer
-        return from_json(found, batch.predictions)
+        predictions = _post(server, {"signature_name": signature, "instances": rows})["predictions"]
+        is_named = bool(predictions) and isinstance(predictions[0], dict) and "b64" not in predictions[0]
+        values = {name: [row[name] for row in predictions] for name in predictions[0]} if is_named else predictions
+        return from_json(values, batch.predictions)
 
     def by_columns(batch: Batch) -> Arrays:
         plain = {name: to_json(values) for name, values in columns(batch).items()}
@@ -198,13 +198,13 @@ def _as_examples(batch: Batch) -> Arrays:
 def _inferring(
     server: Server, infer: Callable[[Server, list[tf.train.Example]], Array], output: str
 ) -> Callable[[Batch], Arrays]:
-    """Asks for what one output says in another form."""
+    """Asks `infer` for the numbers of one output, and gives them back in that output's shape and dtype."""
 
     def ask(batch: Batch) -> Arrays:
-        numbers, wanted = infer(server, batch.examples), batch.predictions[output]
-        # Of one chance two classes are made; the second has it.
-        of_chance = numbers.ndim == 2 and wanted.reshape(len(wanted), -1).shape[1] == 1
-        return {output: (numbers[:, 1] if of_chance else numbers).astype(wanted.dtype).reshape(wanted.shape)}
+        numbers, expected = infer(server, batch.examples), batch.predictions[output]
+        # A single probability is served as two classes; it is the second's.
+        is_probability = numbers.ndim == 2 and expected.reshape(len(expected), -1).shape[1] == 1
+        return {output: (numbers[:, 1] if is_probability else numbers).astype(expected.dtype).reshape(expected.shape)}
 
     return ask
 
@@ -214,7 +214,7 @@ def _classify(server: Server, examples: list[tf.train.Example]) -> Array:
     request.model_spec.signature_name = "classify"
     request.input.example_list.examples.extend(examples)
     rows = server.call("Classify", request).result.classifications
-    return np.array([[one.score for one in row.classes] for row in rows])
+    return np.array([[entry.score for entry in row.classes] for row in rows])
 
 
 def _regress(server: Server, examples: list[tf.train.Example]) -> Array:

@@ -1,4 +1,4 @@
-"""Gradient accumulation: a batch is worked through in groups, whose gradients are added up before the one update."""
+"""Gradient accumulation: a batch is processed in groups, whose gradients are added up before a single update."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tf_keras.src.engine import data_adapter
 from contracts.errors import TrainingError
 
 TOLERANCE = 0.02
-"""The relative error that a mean may have in bfloat16, the least precise of the floats that models compute in."""
+"""The relative error allowed in a mean: that of bfloat16, the least precise float that models compute in."""
 
 
 def accumulate(model: tf_keras.Model, num_groups: int, features: Mapping[str, tf.Tensor]) -> None:
-    """Makes a compiled model cut each replica's part of a batch into groups and add their gradients up.
+    """Makes a compiled model split each replica's part of a batch into groups and add up their gradients.
 
-    The groups are worked through one after the other within the step, so that nothing outside it changes: not the
-    steps, the metrics, the learning-rate schedule or the strategy's one reduction of the gradients. Each group counts
-    by its rows, so a last group that is smaller changes nothing either. Only batch normalization sees groups for
-    batches.
+    The groups are processed one after the other within the step, so that nothing outside it changes: neither the
+    steps, the metrics, the learning-rate schedule nor the strategy's single reduction of the gradients. Each group is
+    weighted by its rows, so a smaller last group changes nothing either. Only batch normalization sees groups instead
+    of batches.
 
     Args:
         model: Compiled; its `train_step` must be Keras's own.
-        num_groups: At least 2; a part of a batch with fewer rows has a group a row.
+        num_groups: At least 2; a part of a batch with fewer rows than this has one row per group.
         features: Some rows to try the model on, by the names of its inputs.
 
     Raises:
-        TrainingError: The model has a `train_step` of its own, or a loss is a sum, not a mean, over the batch.
+        TrainingError: The model has its own `train_step`, or a loss is a sum over the batch rather than a mean.
     """
     setting = f"trainer.optimization.gradient_accumulation is {num_groups}, but"
     if type(model).train_step is not tf_keras.Model.train_step:
@@ -55,15 +55,15 @@ def accumulate(model: tf_keras.Model, num_groups: int, features: Mapping[str, tf
 def _check_added_losses(model: tf_keras.Model, features: Mapping[str, tf.Tensor], setting: str) -> None:
     """Checks that what layers add to the loss (`add_loss`, activity regularizers) is a mean over the rows.
 
-    A layer does not say so; it is tried on all rows together and on each alone.
+    A layer does not declare this, so the model is run on all rows together and on each row alone.
     """
     names_in_training = _names_in_training(model, features)
     if not names_in_training:
         return
     rows = [{name: column[row : row + 1] for name, column in features.items()} for row in range(_num_rows(features))]
-    alone = np.array([_added_losses(model, row) for row in rows])
-    # Several times: a layer that draws random numbers adds another loss each time.
-    together = np.array([_added_losses(model, features) for _ in range(4)])
+    losses_alone = np.array([_added_losses(model, row) for row in rows])
+    # Several times, because a layer that draws random numbers adds a different loss each time.
+    losses_together = np.array([_added_losses(model, features) for _ in range(4)])
     names = [name for name, _ in _layers_that_add(model)]
     for name in names_in_training:
         if name not in names:
@@ -72,13 +72,14 @@ def _check_added_losses(model: tf_keras.Model, features: Mapping[str, tf.Tensor]
                 "whether it is a mean over the rows.",
                 "Let it add the loss whatever `training` is, or set gradient_accumulation to 1.",
             )
-    for name, losses, of_all in zip(names, alone.T, together.T, strict=True):
-        scale = max(np.abs(losses).max(), np.abs(of_all).max())
-        # Written so that a NaN is refused, too.
-        if not abs(of_all.mean() - losses.mean()) <= TOLERANCE * scale + np.ptp(of_all):
+    for name, row_losses, batch_losses in zip(names, losses_alone.T, losses_together.T, strict=True):
+        scale = max(np.abs(row_losses).max(), np.abs(batch_losses).max())
+        # Written so that a NaN is refused as well.
+        if not abs(batch_losses.mean() - row_losses.mean()) <= TOLERANCE * scale + np.ptp(batch_losses):
             raise TrainingError(
-                f"{setting} the loss that the layer {name!r} adds is no mean over the rows: it is {of_all.mean():.6g} "
-                f"for {len(rows)} rows together, and {losses.mean():.6g} on average for each of them alone.",
+                f"{setting} the loss that the layer {name!r} adds is no mean over the rows: it is "
+                f"{batch_losses.mean():.6g} for {len(rows)} rows together, and {row_losses.mean():.6g} on average for "
+                "each of them alone.",
                 "Add a mean (tf.reduce_mean over the rows), or set gradient_accumulation to 1.",
             )
         if scale == 0:
@@ -94,13 +95,13 @@ def _num_rows(features: Mapping[str, tf.Tensor]) -> int:
 
 
 def _added_losses(model: tf_keras.Model, features: Mapping[str, tf.Tensor]) -> list[float]:
-    """What each layer adds to the loss of some rows."""
+    """What each layer adds to the loss of these rows."""
     model(features, training=False)
     return [float(loss) for _, loss in _layers_that_add(model)]
 
 
 def _names_in_training(model: tf_keras.Model, features: Mapping[str, tf.Tensor]) -> list[str]:
-    """The layers that add a loss in training. The model is only traced: run, it would update moving averages."""
+    """The layers that add a loss in training; the model is only traced, as running it would update moving averages."""
     names: list[str] = []
 
     def forward(rows: Mapping[str, tf.Tensor]) -> None:
@@ -113,12 +114,12 @@ def _names_in_training(model: tf_keras.Model, features: Mapping[str, tf.Tensor])
 
 
 def _layers_that_add(model: tf_keras.Model) -> Iterator[tuple[str, tf.Tensor]]:
-    """The layers' names, and what they added when the model was last called."""
+    """The names of the layers that added to the loss when the model was last called, and what they added."""
     return ((layer.name, loss) for layer in model._flatten_layers() for loss in layer._eager_losses)
 
 
 def _accumulating_train_step(model: tf_keras.Model, num_groups: int, data: Any) -> dict[str, tf.Tensor]:
-    """Keras's train_step, group by group; `data` is one replica's part of the batch."""
+    """Keras's `train_step`, group by group; `data` is one replica's part of the batch."""
     rows = tf.shape(tf.nest.flatten(data)[0])[0]
     group_rows = -(-rows // num_groups)
     variables = model.trainable_variables
@@ -127,10 +128,10 @@ def _accumulating_train_step(model: tf_keras.Model, num_groups: int, data: Any) 
         group = tf.nest.map_structure(lambda column: column[start : start + group_rows], data)
         share = tf.cast(tf.minimum(group_rows, rows - start), tf.float32) / tf.cast(rows, tf.float32)
         gradients = _group_gradients(model, group, share)
-        return start + group_rows, *(one + more for one, more in zip(total, gradients, strict=True))
+        return start + group_rows, *(subtotal + gradient for subtotal, gradient in zip(total, gradients, strict=True))
 
     zeros = [tf.zeros(variable.shape, variable.dtype) for variable in variables]
-    # One at a time: groups side by side would need the memory of the whole batch again.
+    # One at a time, since parallel groups would need the memory of the whole batch.
     _, *gradients = tf.while_loop(
         lambda start, *_: start < rows, add_group, (tf.constant(0), *zeros), parallel_iterations=1
     )
@@ -151,7 +152,7 @@ def _group_gradients(model: tf_keras.Model, group: Any, share: tf.Tensor) -> lis
             loss = model.optimizer.get_scaled_loss(loss)
     model._validate_target_and_loss(y, loss)
     gradients = tape.gradient(loss, model.trainable_variables)
-    # Not compute_metrics, which also reads the metrics: under a strategy that cannot be done in a loop.
+    # Not compute_metrics, which also reads the metrics; under a strategy that cannot be done in a loop.
     model.compiled_metrics.update_state(y, predicted, sample_weight)
     return [
         tf.zeros(variable.shape, variable.dtype) if gradient is None else tf.convert_to_tensor(gradient)

@@ -16,7 +16,7 @@ from components.trainer.settings import TrainerSettings
 from contracts.errors import TrainingError
 
 SHOWN_LAYERS = 40
-"""Layers in the log's table of parameters at most."""
+"""The most layers in the log's table of parameters."""
 
 
 def build(recipe: types.ModuleType, features: Sequence[Feature], settings: TrainerSettings) -> tf_keras.Model:
@@ -28,7 +28,7 @@ def build(recipe: types.ModuleType, features: Sequence[Feature], settings: Train
         settings: The recipe's `trainer` section.
 
     Raises:
-        TrainingError: It is no functional model of these features, or an output is in half precision.
+        TrainingError: It is not a functional model of these features, or an output is in half precision.
     """
     model = recipe.build_model(features, settings.params)
     _check_inputs(model, [feature.name for feature in features])
@@ -44,56 +44,57 @@ def compile_model(
     """Compiles the model for one `fit`.
 
     Args:
-        model: Compiled anew, with the weights that it has.
+        model: Keeps its weights.
         recipe: The recipe's model.py.
         settings: The recipe's `trainer` section.
-        plan: What will be fitted.
-        rows: Some rows as the model is fitted with them, `(features, label, ...)`.
+        plan: The phase to be fitted.
+        rows: Some rows in the form that `fit` takes, `(features, label, ...)`.
 
     Raises:
-        TrainingError: The recipe's optimizer or loss does not go together with `settings.optimization`, a loss, a
-            metric or a label is for no output, or a name to freeze fits no layer.
+        TrainingError: The recipe's optimizer or loss is incompatible with `settings.optimization`, a loss, a metric or
+            a label names no output, or a pattern to freeze matches no layer.
     """
     _freeze(model, plan.freeze)
     arguments = recipe.compile_arguments(settings.params)
     heads.check_arguments(model, arguments)
-    wanted = settings.optimization
+    optimization_settings = settings.optimization
     arguments["optimizer"] = optimization.configured_optimizer(
-        arguments["optimizer"], wanted, settings.batch_size, plan.steps, plan.learning_rate
+        arguments["optimizer"], optimization_settings, settings.batch_size, plan.steps, plan.learning_rate
     )
     model.compile(
         **arguments,
         steps_per_execution=1 if settings.debug else settings.steps_per_execution,
-        jit_compile=wanted.jit_compile or None,
+        jit_compile=optimization_settings.jit_compile or None,
         run_eagerly=settings.debug or None,
     )
-    # Every replica gives the metrics of all; Keras would add them up in what callbacks see within an epoch.
+    # Every replica returns the metrics of all replicas; Keras would add them up for callbacks within an epoch.
     model.distribute_reduction_method = "first"
     heads.check_labels(model, rows[1])
     if type(model).train_step is tf_keras.Model.train_step:
         _make_variables(model, rows[1])
-    if wanted.gradient_accumulation > 1:
-        accumulation.accumulate(model, wanted.gradient_accumulation, rows[0])
+    if optimization_settings.gradient_accumulation > 1:
+        accumulation.accumulate(model, optimization_settings.gradient_accumulation, rows[0])
 
 
 def describe_parameters(model: tf_keras.Model) -> Iterator[str]:
-    """A table of the layers that have weights, in lines for the log: name, type, the weights' shapes and their number.
+    """A table for the log of the layers that have weights: name, type, the weights' shapes and their number.
 
     Args:
-        model: Built; of more than `SHOWN_LAYERS` layers the rest are only counted.
+        model: Built; layers beyond the first `SHOWN_LAYERS` are only counted.
     """
-    trained = sum(weight.shape.num_elements() for weight in model.trainable_weights)
-    yield f"Parameters: {model.count_params():,}, of which {trained:,} are trainable"
+    num_trainable = sum(weight.shape.num_elements() for weight in model.trainable_weights)
+    yield f"Parameters: {model.count_params():,}, of which {num_trainable:,} are trainable"
     rows = [
         (f"  {name} ({type(layer).__name__})", _shapes(layer), f"{layer.count_params():,}")
         for name, layer in _layers_with_weights(model)
     ]
-    shown = rows[:SHOWN_LAYERS]
-    name_width, shape_width, count_width = (max(map(len, column), default=0) for column in zip(*shown, strict=True))
-    for name, shapes, count in shown:
+    shown_rows = rows[:SHOWN_LAYERS]
+    widths = (max(map(len, column), default=0) for column in zip(*shown_rows, strict=True))
+    name_width, shape_width, count_width = widths
+    for name, shapes, count in shown_rows:
         yield f"{name:<{name_width}}  {shapes:<{shape_width}}  {count:>{count_width}}"
-    if len(rows) > len(shown):
-        yield f"  … and {len(rows) - len(shown)} more layers"
+    if len(rows) > len(shown_rows):
+        yield f"  … and {len(rows) - len(shown_rows)} more layers"
 
 
 def _layers_with_weights(model: tf_keras.Model, prefix: str = "") -> Iterator[tuple[str, tf_keras.layers.Layer]]:
@@ -111,12 +112,12 @@ def _shapes(layer: tf_keras.layers.Layer) -> str:
 
 
 def _make_variables(model: tf_keras.Model, labels: tf.Tensor | Mapping[str, tf.Tensor]) -> None:
-    """Makes the variables of optimizer, loss and metrics: a step that makes them when it first runs is traced twice."""
+    """Creates the variables of optimizer, loss and metrics; a step that creates them itself is traced twice."""
     model.optimizer.build(model.trainable_variables)
     rows = len(tf.nest.flatten(labels)[0])
     outputs = tf.nest.map_structure(lambda output: tf.zeros([rows, *output.shape[1:]], output.dtype), model.output)
     model.compiled_loss.build(outputs)
-    # As Keras itself has them in a step: in the structure of the outputs.
+    # Keras builds them in the structure of the outputs, too, within a step.
     model.compiled_metrics.build(outputs, model.compiled_metrics._conform_to_outputs(outputs, labels))
 
 

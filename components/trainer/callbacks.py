@@ -1,4 +1,4 @@
-"""What watches the training: from the settings under `trainer.callbacks`, and what every training has."""
+"""The callbacks of a training: those set under `trainer.callbacks`, and those that every training has."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Watcher(tf_keras.callbacks.Callback):
 
 
 class _Stepwise(_Watcher):
-    """Looks at them within an epoch, too. A class of its own: Keras asks whether there is such a hook."""
+    """Also looks at them within an epoch. A separate class, because Keras checks whether a callback has this hook."""
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Keras's hook; called once for each `steps_per_execution` steps."""
@@ -76,7 +76,7 @@ class ProgressFile(_Watcher):
 
     Args:
         path: The file.
-        epochs: Epochs in all.
+        epochs: The number of epochs.
         note: What else to show, such as the precision.
     """
 
@@ -97,7 +97,7 @@ class StepwiseProgressFile(ProgressFile, _Stepwise):
 
 
 class NaNGuard(_Watcher):
-    """Ends the training with an error as soon as an epoch's loss is no finite number."""
+    """Ends the training with an error as soon as an epoch's loss is not a finite number."""
 
     def _look(self, metrics: Mapping[str, Any]) -> None:
         loss = float(metrics.get("loss", 0.0))
@@ -117,8 +117,8 @@ class ExampleImages(tf_keras.callbacks.Callback):
     """Shows training images in TensorBoard, as the model sees them, after each epoch.
 
     Args:
-        batches: What `fit` is given; its first batches are shown.
-        num_images: How many.
+        batches: The batches that `fit` is given; the first ones are shown.
+        num_images: The most images to show of each feature.
         run_dir: The folder of the training's files.
 
     Raises:
@@ -148,10 +148,10 @@ class ExampleImages(tf_keras.callbacks.Callback):
 
 
 def watchers(epochs: int, note: str, stepwise: bool, progress: str | None) -> list[tf_keras.callbacks.Callback]:
-    """The callbacks of every training: the NaN guard, and the progress file where a run wants one.
+    """The callbacks of every training: the NaN guard, and the progress file if there is to be one.
 
     Args:
-        epochs: Epochs in all.
+        epochs: The number of epochs.
         note: See ProgressFile.
         stepwise: Whether they may look within an epoch, which ParameterServerStrategy does not allow.
         progress: The progress file; None writes none.

@@ -19,21 +19,21 @@ from contracts.errors import TrainingError
 from contracts.labels import label_features
 
 SHOWN_CLASSES = 10
-"""Names of classes that a message holds at most."""
+"""The most class names in a message."""
 
 
 def check_labels(model: tf_keras.Model, splits: Mapping[str, Split], class_names: Sequence[str] | None) -> None:
-    """Checks that the model has an output for each class, where it learns by a sparse cross-entropy.
+    """Checks that the model has an output for each class, where its loss is a sparse cross-entropy.
 
-    TensorFlow itself stops with the operation's name on a CPU, and trains on with a loss of NaN on a GPU.
+    TensorFlow itself stops with the operation's name on a CPU, and keeps training with a loss of NaN on a GPU.
 
     Args:
         model: Compiled.
-        splits: What it learns from and is validated with, by name.
-        class_names: The classes of the data in the order of their ids, where they are known.
+        splits: The training and validation splits, by name.
+        class_names: The classes of the data in the order of their ids, if they are known.
 
     Raises:
-        TrainingError: A label is negative or beyond the last output, or there are not as many outputs as classes.
+        TrainingError: A label is negative or beyond the last output, or the numbers of outputs and classes differ.
     """
     label = next(iter(splits.values())).layout.label
     for head in heads.heads(model, label):
@@ -45,7 +45,7 @@ def check_labels(model: tf_keras.Model, splits: Mapping[str, Split], class_names
 def _check_ids(
     label: str, num_classes: int, units: str, splits: Mapping[str, Split], class_names: Sequence[str] | None
 ) -> None:
-    """Checks the ids of one label; `units` says of what the model has `num_classes`."""
+    """Checks the ids of one label; `units` names, for messages, the outputs of which the model has `num_classes`."""
     if class_names and len(class_names) != num_classes:
         raise TrainingError(
             f"The data have {len(class_names)} classes ({_listed_classes(class_names)}), but the model has "
@@ -132,10 +132,10 @@ def check_shapes(model: tf_keras.Model, batch: Sequence[Any]) -> None:
 
 @contextmanager
 def checked_numerics(active: bool) -> Iterator[None]:
-    """Lets the first operation that gives a NaN or an infinity end the training, if `active`.
+    """Ends the training at the first operation that produces a NaN or an infinity, if `active`.
 
     Raises:
-        TrainingError: There was one; the message names the operation and the line of code that made it.
+        TrainingError: There was one; the message names the operation and the line of code that created it.
     """
     if not active:
         yield
@@ -153,7 +153,7 @@ def checked_numerics(active: bool) -> Iterator[None]:
 
 
 def _without_tensors(message: str) -> str:
-    """TensorFlow's message without the pages of values of the tensors that went into the operation."""
+    """TensorFlow's message without the pages of values of the operation's input tensors."""
     located = re.sub(r"\{\{.*?\}\}", "", message)
     shortened = re.sub(r"\n *Input tensors?.*?(?=\n *: Tensor had)", "", located, flags=re.DOTALL)
     return "\n".join(line for line in shortened.splitlines() if line.strip())
@@ -163,9 +163,9 @@ def _check_feature(feature: Feature, values: npt.NDArray[Any], first_row: int, f
     _check_finite(feature.name, values, first_row, files)
     if feature.num_categories is None:
         return
-    wrong = (values < 0) | (values >= feature.num_categories)
-    if wrong.any():
-        index = tuple(np.argwhere(wrong)[0])
+    out_of_range = (values < 0) | (values >= feature.num_categories)
+    if out_of_range.any():
+        index = tuple(np.argwhere(out_of_range)[0])
         raise TrainingError(
             f"The feature {feature.name!r} is {values[index]} in row {first_row + index[0]} of {_shown_files(files)}, "
             f"expected an id from 0 to {feature.num_categories - 1}.",

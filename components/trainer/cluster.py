@@ -1,7 +1,7 @@
-"""Starts a training in several processes: on this machine, or where whoever runs the training wants them.
+"""Starts a training in several processes: on this machine, or wherever the caller's launcher puts them.
 
-The processes find each other by TF_CONFIG on loopback, as the tasks of a real cluster do over its network; where the
-environment has a TF_CONFIG already, nothing is started, for this process is one of those tasks.
+The processes find each other by TF_CONFIG on loopback, as the tasks of a real cluster do over its network. If the
+environment already has a TF_CONFIG, nothing is started, since this process is one of its tasks.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Role = tuple[str, int]
 def is_needed(settings: TrainerSettings) -> bool:
     """Whether this training needs processes of its own.
 
-    Besides the strategies of several processes these are trainings that change TensorFlow's devices, which can only be
-    done before TensorFlow uses any, and in a pipeline's process it already has.
+    Besides the strategies with several processes, that is true of trainings that reconfigure TensorFlow's devices. This
+    is only possible before TensorFlow uses any, and in a pipeline's process it already has.
     """
     if devices.cluster_config():
         return False
@@ -53,8 +53,8 @@ def train(job: Job, surroundings: Surroundings) -> None:
     """Trains in processes of its own, and returns when the chief has exported the model.
 
     Raises:
-        TrainingError: One of the processes died, and the others were ended; or there are fewer GPUs than workers.
-        MillraceError: What a process raised.
+        TrainingError: A process died, and the others were ended; or there are fewer GPUs than workers.
+        MillraceError: A process raised it.
     """
     if surroundings.launcher and job.settings.in_several_processes:
         _train_elsewhere(job, surroundings.progress, surroundings.launcher)
@@ -63,7 +63,7 @@ def train(job: Job, surroundings: Surroundings) -> None:
 
 
 def _train_elsewhere(job: Job, progress: str | None, launcher: Launcher) -> None:
-    """Writes what each process is to do into a folder beside the logs, which all of them see, and has them started."""
+    """Writes the tasks to a folder beside the logs, which all processes can see, and has the launcher start them."""
     prefix = Path(_log_prefix(job, progress))
     with tempfile.TemporaryDirectory(prefix=f"{prefix.name}processes-", dir=prefix.parent) as folder:
         launch = Launch(Path(folder), processes.process_counts(job.settings), progress)
@@ -111,14 +111,14 @@ def _roles(settings: TrainerSettings) -> list[Role]:
 
 
 def _divide(cores: Sequence[int], num_workers: int) -> list[list[int]]:
-    """Each worker's part of the cores; empty lists, for all of them, where there are fewer cores than workers."""
+    """Each worker's share of the cores; empty lists, which mean all cores, if there are fewer cores than workers."""
     if num_workers == 1 or len(cores) < num_workers:
         return [[] for _ in range(num_workers)]
     return [list(cores[index::num_workers]) for index in range(num_workers)]
 
 
 def _divide_gpus(num_workers: int) -> list[str]:
-    """The GPUs that each worker may see, as CUDA names them; none where the machine has none."""
+    """The GPUs that each worker may see, as CUDA names them; empty if the machine has none."""
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
         return []
@@ -135,7 +135,7 @@ def _addresses(roles: Sequence[Role]) -> dict[str, list[str]]:
     """A free port on loopback for each task, by kind."""
     addresses: dict[str, list[str]] = {}
     with ExitStack() as reserved:
-        # All are held at once, or two tasks could be given the same.
+        # All are held open at once, or two tasks could be given the same port.
         for kind, _ in roles:
             listener = reserved.enter_context(socket.socket())
             listener.bind(("127.0.0.1", 0))
@@ -144,7 +144,7 @@ def _addresses(roles: Sequence[Role]) -> dict[str, list[str]]:
 
 
 def _environment(addresses: dict[str, list[str]], role: Role, progress: str | None) -> dict[str, str]:
-    """A process's environment: this one's, with what it needs to find the others and the recipe."""
+    """A process's environment: this process's, plus what it needs to find the others and the recipe."""
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
     environment.pop(PROGRESS_VARIABLE, None)
     if progress:
@@ -156,7 +156,7 @@ def _environment(addresses: dict[str, list[str]], role: Role, progress: str | No
 
 
 def _log_prefix(job: Job, progress: str | None) -> str:
-    """Where the processes' logs go: beside the Trainer's log in a run, else with the training's other files."""
+    """The prefix of the processes' logs: beside the Trainer's log in a run, else with the training's other files."""
     if progress:
         return str(Path(progress).with_name(Path(progress).name.partition(".")[0] + "."))
     Path(job.model_run_dir).mkdir(parents=True, exist_ok=True)
@@ -165,9 +165,9 @@ def _log_prefix(job: Job, progress: str | None) -> str:
 
 @contextmanager
 def _on_cores(cores: Collection[int]) -> Iterator[None]:
-    """Has processes that this thread starts run on some of the cores; on all, if none are given.
+    """Binds the processes that this thread starts to some of the cores; to all of them if none are given.
 
-    A process has to be bound to them from its start: TensorFlow makes a thread for each core when it is loaded.
+    A process has to be bound from its start, because TensorFlow creates a thread for each core when it is loaded.
     """
     if not cores:
         yield

@@ -1,4 +1,4 @@
-"""TFX's Trainer, also given the raw rows: the exported model gets warm-up requests and class names from them."""
+"""TFX's Trainer, which also reads the raw rows: they give the exported model its warm-up requests and class names."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from components.trainer.processes import SURROUNDINGS, Surroundings
 RAW_EXAMPLES = "raw_examples"
 
 CLASS_NAMES = "class_names"
-"""The custom property of raw Examples, and the key in `custom_config`, with the names of the label's classes by id."""
+"""The custom property of raw Examples, and the key in `custom_config`, that hold the names of the classes by id."""
 
 
 class TrainerSpec(standard.TrainerSpec):
-    """Stock's parameters, inputs and outputs, and the raw Examples."""
+    """TFX's parameters, inputs and outputs, and the raw Examples."""
 
     INPUTS = {  # noqa: RUF012 (TFX reads a plain dict)
         **standard.TrainerSpec.INPUTS,
@@ -33,23 +33,23 @@ class TrainerSpec(standard.TrainerSpec):
 
 
 class Executor(executor.GenericExecutor):
-    """Calls `run_fn` as stock does; its `custom_config` also holds what is known from the raw Examples."""
+    """Calls `run_fn` as TFX does; its `custom_config` also holds what the raw Examples provide."""
 
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """Trains, see `components.trainer.run.run_fn`.
 
-        `custom_config` gets `raw_eval_files`, the files of the raw `eval` split, and `class_names`, from the custom
-        property of that name (a JSON list); neither without raw Examples. It also gets the Surroundings that
-        `exec_properties` may have.
+        With raw Examples, `custom_config` gets `raw_eval_files`, the files of the raw `eval` split, and `class_names`,
+        from the custom property of that name (a JSON list). It also gets the Surroundings that `exec_properties` may
+        hold.
         """
         config = json_utils.loads(exec_properties[standard.CUSTOM_CONFIG_KEY])
         for examples in input_dict.get(RAW_EXAMPLES, []):
-            config |= _known_from(examples)
+            config |= _config_from(examples)
         super().Do(input_dict, output_dict, exec_properties | {standard.CUSTOM_CONFIG_KEY: json_utils.dumps(config)})
 
     def _GetFnArgs(self, inputs: Artifacts, outputs: Artifacts, exec_properties: dict[str, Any]) -> FnArgs:  # noqa: N802
         fn_args = super()._GetFnArgs(inputs, outputs, exec_properties)
-        # They are no JSON, so they cannot come with the rest.
+        # They are not JSON, so they cannot be passed with the rest.
         fn_args.custom_config[SURROUNDINGS] = exec_properties.get(SURROUNDINGS, Surroundings())
         return fn_args
 
@@ -59,15 +59,15 @@ class Trainer(base_component.BaseComponent):
 
     Outputs:
         model: The SavedModel.
-        model_run: What training wrote down about itself.
+        model_run: The history and TensorBoard files of the training.
 
     Args:
         run_fn: Import path of the function that trains.
         examples: Transformed Examples with the splits `train` and `eval`.
         transform_graph: The transform graph they were made with.
-        raw_examples: The raw Examples they were made of; without them the model has no warm-up requests and its
+        raw_examples: The raw Examples they were made from; without them the model has no warm-up requests and its
             classes have no names.
-        custom_config: What `run_fn` gets besides; of JSON's types.
+        custom_config: Further arguments of `run_fn`, in JSON's types.
     """
 
     SPEC_CLASS = TrainerSpec
@@ -96,8 +96,8 @@ class Trainer(base_component.BaseComponent):
         )
 
 
-def _known_from(examples: Artifact) -> dict[str, Any]:
-    known: dict[str, Any] = {"raw_eval_files": split_files(examples, "eval")}
+def _config_from(examples: Artifact) -> dict[str, Any]:
+    config: dict[str, Any] = {"raw_eval_files": split_files(examples, "eval")}
     if names := examples.get_string_custom_property(CLASS_NAMES):
-        known[CLASS_NAMES] = json.loads(names)
-    return known
+        config[CLASS_NAMES] = json.loads(names)
+    return config

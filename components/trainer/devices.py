@@ -1,4 +1,4 @@
-"""What a training makes of the devices it has: the dtype policy, and the `tf.distribute` strategy."""
+"""How a training uses the devices it has: the dtype policy, and the `tf.distribute` strategy."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ BFLOAT16_FLAGS = frozenset({"avx512_bf16", "amx_bf16"})
 CPU_INFO = Path("/proc/cpuinfo")
 
 CONFIG_VARIABLE = "TF_CONFIG"
-"""Names the environment variable with the cluster's tasks, and which of them this process is, as JSON."""
+"""The environment variable that holds, as JSON, the cluster's tasks and which of them this process is."""
 
 
 @contextmanager
 def precision_policy(precision: Precision, loss_scaling: bool = True) -> Iterator[str]:
-    """Makes `precision` Keras's global dtype policy for a while.
+    """Makes `precision` Keras's global dtype policy within the context.
 
     Args:
-        precision: What is asked for.
+        precision: The setting.
         loss_scaling: See `resolve_precision`.
 
     Yields:
         The policy's name, with `auto` resolved.
     """
-    earlier = tf_keras.mixed_precision.global_policy()
-    chosen = resolve_precision(precision, loss_scaling)
-    tf_keras.mixed_precision.set_global_policy(chosen)
+    previous_policy = tf_keras.mixed_precision.global_policy()
+    policy = resolve_precision(precision, loss_scaling)
+    tf_keras.mixed_precision.set_global_policy(policy)
     try:
-        yield chosen
+        yield policy
     finally:
-        tf_keras.mixed_precision.set_global_policy(earlier)
+        tf_keras.mixed_precision.set_global_policy(previous_policy)
 
 
 def resolve_precision(precision: Precision, loss_scaling: bool = True) -> str:
-    """Returns the dtype policy: `precision` itself, or for `auto` what this machine's devices are fast at.
+    """Returns the dtype policy: `precision` itself, or for `auto` the fastest on this machine's devices.
 
     Args:
-        precision: What is asked for.
-        loss_scaling: Whether the strategy can scale losses; without that, small float16 gradients vanish, and `auto`
-            does not choose it.
+        precision: The setting.
+        loss_scaling: Whether the strategy can scale losses. If not, `auto` does not choose float16, whose small
+            gradients would vanish.
     """
     if precision != "auto":
         return precision
@@ -67,7 +67,7 @@ def resolve_precision(precision: Precision, loss_scaling: bool = True) -> str:
 
 
 def cpu_flags() -> frozenset[str]:
-    """The processor's feature flags, as Linux names them; none where the system does not tell."""
+    """The processor's feature flags, as Linux names them; empty if the system does not list them."""
     if not CPU_INFO.exists():
         return frozenset()
     lines = CPU_INFO.read_text(encoding="utf-8").splitlines()
@@ -75,7 +75,7 @@ def cpu_flags() -> frozenset[str]:
 
 
 def check_outputs(model: tf_keras.Model) -> None:
-    """Checks that no output of the model is in half precision, which near 0 and 1 has no probabilities left.
+    """Checks that no output of the model is in half precision, which is too coarse for probabilities near 0 and 1.
 
     Raises:
         TrainingError: An output is float16 or bfloat16.
@@ -90,7 +90,7 @@ def check_outputs(model: tf_keras.Model) -> None:
 
 
 def cluster_config() -> dict[str, Any]:
-    """What TF_CONFIG says; empty where there is none."""
+    """The content of TF_CONFIG; empty if there is none."""
     config: dict[str, Any] = json.loads(os.environ.get(CONFIG_VARIABLE) or "{}")
     return config
 
@@ -99,7 +99,7 @@ def create_strategy(settings: TrainerSettings) -> tf.distribute.Strategy:
     """Returns the strategy for this process.
 
     Raises:
-        TrainingError: The machine does not have what the settings want, or the batch cannot be shared out evenly.
+        TrainingError: The machine lacks the devices that the settings ask for, or the batch cannot be divided evenly.
     """
     kind = resolve_strategy(settings)
     conflict = settings.conflict_with(kind)
@@ -123,7 +123,7 @@ def create_strategy(settings: TrainerSettings) -> tf.distribute.Strategy:
 
 
 def resolve_strategy(settings: TrainerSettings) -> str:
-    """The strategy's name, with `auto` resolved to what this machine or cluster has."""
+    """The strategy's name, with `auto` resolved according to this machine or cluster."""
     if settings.strategy != "auto":
         return settings.strategy
     config = cluster_config()
@@ -137,7 +137,7 @@ def resolve_strategy(settings: TrainerSettings) -> str:
 
 
 def is_parameter_server(strategy: tf.distribute.Strategy) -> bool:
-    """Whether workers train asynchronously: it cannot scale losses, and callbacks cannot look within an epoch."""
+    """Whether workers train asynchronously: losses cannot be scaled then, and callbacks cannot look within an epoch."""
     return isinstance(strategy, tf.distribute.ParameterServerStrategy)
 
 
@@ -146,23 +146,23 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return bool(strategy.extended.should_checkpoint)
 
 
-def distributed_batches(make: Callable[[], tf.data.Dataset], strategy: tf.distribute.Strategy) -> Any:
-    """What `fit` is given so that the replicas share the batches of the dataset that `make` returns.
+def distributed_batches(make_dataset: Callable[[], tf.data.Dataset], strategy: tf.distribute.Strategy) -> Any:
+    """The argument of `fit` that shares the batches of the dataset returned by `make_dataset` among the replicas.
 
-    A worker of `parameter_server` works through whole batches of its own: of n workers each takes every n-th.
+    The workers of `parameter_server` process whole batches: each of n workers takes every n-th.
     """
     if not is_parameter_server(strategy):
-        return make()
+        return make_dataset()
     num_workers = len(cluster_config()["cluster"]["worker"])
 
     def every_nth(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        return make().shard(num_workers, tf.distribute.coordinator.experimental_get_current_worker_index())
+        return make_dataset().shard(num_workers, tf.distribute.coordinator.experimental_get_current_worker_index())
 
     return tf_keras.utils.experimental.DatasetCreator(every_nth)
 
 
 def check_files(files: Sequence[str], settings: TrainerSettings) -> None:
-    """Checks that workers that share the data by file have a file each.
+    """Checks that workers that share the data by file have at least one file each.
 
     Raises:
         TrainingError: There are fewer files than workers.
@@ -178,7 +178,7 @@ def check_files(files: Sequence[str], settings: TrainerSettings) -> None:
 
 
 def wait_for_all(strategy: tf.distribute.Strategy) -> None:
-    """Returns when every worker of `multi_worker` has reached this call; other strategies have one."""
+    """Returns when every worker of `multi_worker` has reached this call; other strategies do not wait."""
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         barrier = tf.function(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.constant(1.0)))
         for arrived in strategy.experimental_local_results(strategy.run(barrier)):
@@ -188,14 +188,14 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
 def on_one_device(
     model: tf_keras.Model, strategy: tf.distribute.Strategy, build: Callable[[], tf_keras.Model]
 ) -> tf_keras.Model:
-    """Returns the model on one device of this process, so that it can be exported by one process alone.
+    """Returns the model on one device of this process, so that a single process can export it.
 
-    All workers must call it: what each has its own value of, such as moving averages, is averaged among them.
+    All workers must call it, because values that differ between them, such as moving averages, are averaged.
 
     Args:
         model: Trained under `strategy`.
-        strategy: Whose variables it has.
-        build: Makes the same model with other weights.
+        strategy: The strategy that holds the model's variables.
+        build: Creates the same model with other weights.
     """
     if strategy is tf.distribute.get_strategy():
         return model
@@ -206,7 +206,7 @@ def on_one_device(
 
 
 def describe_strategy(strategy: tf.distribute.Strategy, policy: str) -> str:
-    """A few words for people: the dtype policy, and over how many devices or workers the training is spread."""
+    """A short description for people: the dtype policy, and the number of devices or workers that train."""
     tasks = cluster_config().get("cluster", {})
     if is_parameter_server(strategy):
         return f"{policy}, {_number(tasks['worker'], 'worker')}, {_number(tasks['ps'], 'parameter server')}"
@@ -220,28 +220,28 @@ def describe_strategy(strategy: tf.distribute.Strategy, policy: str) -> str:
 
 
 def _configure_devices(kind: str, settings: TrainerSettings) -> None:
-    """Splits the devices as the settings say; that can only be done before this process uses TensorFlow."""
+    """Splits the devices as the settings say, which is only possible before this process uses TensorFlow."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus and settings.gpu_memory_limit_mb:
         for gpu in gpus:
-            limited = tf.config.LogicalDeviceConfiguration(memory_limit=settings.gpu_memory_limit_mb)
-            tf.config.set_logical_device_configuration(gpu, [limited])
+            configuration = tf.config.LogicalDeviceConfiguration(memory_limit=settings.gpu_memory_limit_mb)
+            tf.config.set_logical_device_configuration(gpu, [configuration])
     if kind == "mirrored" and not gpus:
         [cpu] = tf.config.list_physical_devices("CPU")
-        parts = [tf.config.LogicalDeviceConfiguration()] * (settings.replicas or 1)
-        tf.config.set_logical_device_configuration(cpu, parts)
+        configurations = [tf.config.LogicalDeviceConfiguration()] * (settings.replicas or 1)
+        tf.config.set_logical_device_configuration(cpu, configurations)
 
 
 def _mirrored(settings: TrainerSettings) -> tf.distribute.Strategy:
     gpus = tf.config.list_logical_devices("GPU")
     devices = gpus or tf.config.list_logical_devices("CPU")
-    wanted = settings.replicas or len(devices)
-    if wanted > len(devices):
+    num_replicas = settings.replicas or len(devices)
+    if num_replicas > len(devices):
         raise TrainingError(
-            f"trainer.replicas is {wanted}, but this machine has {len(gpus)} GPUs.",
+            f"trainer.replicas is {num_replicas}, but this machine has {len(gpus)} GPUs.",
             f"Set trainer.replicas to at most {len(gpus)}.",
         )
-    return tf.distribute.MirroredStrategy([device.name for device in devices[:wanted]])
+    return tf.distribute.MirroredStrategy([device.name for device in devices[:num_replicas]])
 
 
 def _multi_worker(settings: TrainerSettings) -> tf.distribute.Strategy:

@@ -1,4 +1,4 @@
-"""SavedModel export: the model with the transform graph inside, so that training and serving cannot differ."""
+"""SavedModel export: the model includes the transform graph, so that training and serving cannot differ."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from contracts.labels import Label
 from contracts.model_card import Card, Signature, Tensor
 
 PACKAGES = ("millrace", "tensorflow", "tf_keras", "tensorflow-transform", "tfx")
-"""Whose versions the card names."""
+"""The packages whose versions the card records."""
 
 WARM_UP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
 WARM_UP_BATCHES = (1, 16)
-"""Rows a request: one as from a client, and some more as from the server's own batching."""
+"""Rows per request: one, as from a client, and several, as from the server's own batching."""
 
 
 def read_warm_up_rows(files: Sequence[str], number: int = max(WARM_UP_BATCHES)) -> list[bytes]:
@@ -44,16 +44,16 @@ def write_warm_up(model: str, rows: Sequence[bytes], signatures: Signatures) -> 
 
     Args:
         model: The SavedModel's folder.
-        rows: Serialized raw tf.Examples; columns that a request does not have are taken out.
-        signatures: What the model can be asked: `serving_default` is, and what it has of `predict`, `classify` and
-            `regress`.
+        rows: Serialized raw tf.Examples; columns that requests do not have are removed.
+        signatures: The model's signatures; there are requests for `serving_default`, and for `predict`, `classify` and
+            `regress` where the model has them.
     """
-    plain = [_without_labels(row, signatures.serving_spec) for row in rows]
+    unlabeled_rows = [_without_labels(row, signatures.serving_spec) for row in rows]
     path = os.path.join(model, WARM_UP_REQUESTS)
     tf.io.gfile.makedirs(os.path.dirname(path))
     with tf.io.TFRecordWriter(path) as writer:
-        for size in sorted({min(size, len(plain)) for size in WARM_UP_BATCHES}):
-            for log in _warm_up_logs(plain[:size], signatures):
+        for size in sorted({min(size, len(unlabeled_rows)) for size in WARM_UP_BATCHES}):
+            for log in _warm_up_logs(unlabeled_rows[:size], signatures):
                 writer.write(log.SerializeToString(deterministic=True))
 
 
@@ -91,20 +91,20 @@ def _without_labels(row: bytes, spec: dict[str, FeatureSpec]) -> bytes:
 
 
 LABELS = "assets.extra/labels.txt"
-"""Where a SavedModel keeps the names of its classes, one a line, in the order of their ids."""
+"""The file of a SavedModel with the names of its classes, one per line, in the order of their ids."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What an export may have besides the model.
+    """The optional parts of an export.
 
     Attributes:
         serving_outputs: Maps the model's outputs by name to what is served; None serves them as they are.
         embedding_layer: The layer whose output the signature `embedding` gives; None leaves that signature out.
-        raw_examples: Serialized raw tf.Examples for the warm-up requests; without any there are none.
-        class_names: The names of the classes in the order of their ids, where they have any.
+        raw_examples: Serialized raw tf.Examples for the warm-up requests; if empty, there are no requests.
+        class_names: The names of the classes in the order of their ids, if they have names.
         validation_metrics: By name, for the card; see `train.last_validation_metrics`.
-        training: Facts about the training for the card, as JSON has them.
+        training: Facts about the training for the card, in JSON's types.
     """
 
     serving_outputs: ServingOutputs | None = None
@@ -124,8 +124,8 @@ def save(
 ) -> None:
     """Writes the SavedModel of a trained model to `path`, with warm-up requests, class names and a card beside it.
 
-    Only variables, vocabularies and the signatures are saved. Saving the Keras model itself as well would trace each of
-    its layers again, and take longer to write and to load.
+    Only variables, vocabularies and signatures are saved. Saving the Keras model as well would trace each of its layers
+    again, and make it slower to write and to load.
 
     Raises:
         TrainingError: See `signatures.trace`.
@@ -148,7 +148,7 @@ def save(
 
 
 def serving_outputs_of(recipe: types.ModuleType, params: Mapping[str, Any]) -> ServingOutputs | None:
-    """The optional function `serving_outputs(outputs, params)` of a recipe's model.py, its params filled in."""
+    """The optional function `serving_outputs(outputs, params)` of a recipe's model.py, with `params` bound."""
     function = getattr(recipe, "serving_outputs", None)
     return function and functools.partial(function, params=params)
 
@@ -174,24 +174,26 @@ def _card(
 
 
 def package_versions() -> dict[str, str]:
-    """The versions of Python and of the packages that make a model."""
+    """The versions of Python and of the packages that a model is made with."""
     return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES}
 
 
 def _card_signatures(traced: Signatures) -> dict[str, Signature]:
-    known = {
+    input_facts = {
         "predict": {raw.name: _raw_facts(raw) for raw in traced.raw_tensors or ()},
-        "predict_transformed": {given.spec.name: {"feature": given.feature} for given in traced.model_inputs},
+        "predict_transformed": {
+            model_input.spec.name: {"feature": model_input.feature} for model_input in traced.model_inputs
+        },
     }
-    described = {}
+    card_signatures = {}
     for name, function in traced.functions.items():
-        facts = known.get(name, {})
+        facts = input_facts.get(name, {})
         specs = tf.nest.flatten(function.structured_input_signature)
-        described[name] = Signature(
+        card_signatures[name] = Signature(
             inputs={spec.name: _tensor(spec, **facts.get(spec.name, {})) for spec in specs},
             outputs={name: _tensor(tensor) for name, tensor in function.structured_outputs.items()},
         )
-    return described
+    return card_signatures
 
 
 def _raw_facts(raw: RawTensor) -> dict[str, Any]:

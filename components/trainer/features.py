@@ -1,4 +1,4 @@
-"""What the model is fed: read from the transformed schema, so that no list of features is written down twice."""
+"""The model's features, read from the transformed schema so that they need not be listed twice."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Feature:
     """One input of the model.
 
     Attributes:
-        name: The feature's name in the transformed data, and of the model's input.
-        dtype: `tf.float32`, `tf.int64` or `tf.string`; `tf.uint8` for arrays of integers that the schema keeps within 0
-            to 255 and that are no categories. The pixels of an image never are: [height, width, 1, 3 or 4 channels].
+        name: The name of the feature in the transformed data, and of the model's input.
+        dtype: `tf.float32`, `tf.int64` or `tf.string`; `tf.uint8` for arrays of integers that the schema limits to 0 to
+            255, unless they are categories. Images, [height, width, 1, 3 or 4 channels], never count as categories.
         shape: The shape of one example, without the batch dimension; `()` is a scalar.
-        num_categories: For a categorical integer, how many ids there are (0 to `num_categories` - 1); else None.
+        num_categories: For a categorical integer, the number of ids (0 to `num_categories` - 1); else None.
     """
 
     name: str
@@ -36,12 +36,12 @@ def from_schema(transformed_schema: schema_pb2.Schema, label: Label, sample_weig
 
     Args:
         transformed_schema: `TFTransformOutput.transformed_metadata.schema`. The schema that AnalyzeDataset returns will
-            not do: ranges known only after the analysis, such as a vocabulary's size, are missing there.
+            not do: it lacks ranges that are only known after the analysis, such as a vocabulary's size.
         label: The label or labels; they must be in the schema.
         sample_weight: The name of the sample weight, if there is one; it must be in the schema, too.
 
     Raises:
-        TrainingError: A label or the weight is not there, or a feature has no fixed shape.
+        TrainingError: A label or the weight is missing from the schema, or a feature has no fixed shape.
     """
     names = [feature.name for feature in transformed_schema.feature]
     labels = label_features(label)
@@ -63,7 +63,7 @@ def _feature(proto: schema_pb2.Feature) -> Feature:
         )
     shape = tuple(dim.size for dim in proto.shape.dim)
     if _is_bytewise(proto, shape):
-        # tf.Examples know no smaller integer than int64, which is eight times the memory that pixels need.
+        # tf.Examples have no integer smaller than int64, which takes eight times the memory that pixels need.
         return Feature(proto.name, tf.uint8, shape, None)
     return Feature(proto.name, _DTYPES[proto.type], shape, _num_categories(proto))
 
@@ -71,13 +71,13 @@ def _feature(proto: schema_pb2.Feature) -> Feature:
 def _is_bytewise(proto: schema_pb2.Feature, shape: tuple[int, ...]) -> bool:
     domain = proto.int_domain
     bounded = proto.WhichOneof("domain_info") == "int_domain" and domain.min >= 0 and domain.max <= 255
-    # By the shape, too: TFT marks every integer that has a range as categorical, pixels as well.
-    image = len(shape) == 3 and shape[-1] in (1, 3, 4)
-    return bool(shape) and bounded and (image or not domain.is_categorical)
+    # The shape counts as well, because TFT marks every integer that has a range as categorical, even pixels.
+    is_image = len(shape) == 3 and shape[-1] in (1, 3, 4)
+    return bool(shape) and bounded and (is_image or not domain.is_categorical)
 
 
 def _num_categories(proto: schema_pb2.Feature) -> int | None:
-    # A range alone is not enough: an integer that counts something (passengers) has one too and is no category.
+    # A range alone is not enough: an integer that counts something (passengers) has one too, but is not a category.
     if proto.WhichOneof("domain_info") != "int_domain" or not proto.int_domain.is_categorical:
         return None
     return int(proto.int_domain.max) + 1

@@ -1,4 +1,4 @@
-"""The heads of a model: its outputs by name, each with the loss that it learns by and the label that it learns."""
+"""The heads of a model: its outputs by name, each with its loss and the label that it learns."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Head:
     Attributes:
         name: The output's name.
         output: The symbolic output, [batch, ...].
-        loss: As it was compiled: a function, an object, or a name; None where the recipe's own `train_step` has it.
-        label: The transformed feature that it learns; None where it has none.
+        loss: As passed to `compile`: a function, an object, or a name; None if the recipe's own `train_step` has it.
+        label: The transformed feature that it learns; None if it learns none.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Head:
 
 
 def outputs(model: tf_keras.Model) -> dict[str, tf.Tensor]:
-    """A functional model's symbolic outputs: by the keys of a dict, or else by the names of the last layers."""
+    """A functional model's symbolic outputs, by the keys of a dict, or else by the names of the last layers."""
     nested = model.output
     return dict(nested) if isinstance(nested, Mapping) else dict(zip(model.output_names, model.outputs, strict=True))
 
@@ -57,15 +57,15 @@ def heads(model: tf_keras.Model, label: Label) -> list[Head]:
 
 
 def check_arguments(model: tf_keras.Model, arguments: Mapping[str, Any]) -> None:
-    """Checks that dicts among the arguments of `compile` are by the model's heads; Keras leaves out what is not.
+    """Checks that dicts among the arguments of `compile` have the model's heads as keys; Keras ignores other keys.
 
     Raises:
-        TrainingError: One is not.
+        TrainingError: A key is not the name of a head.
     """
     names = outputs(model)
     for argument in BY_HEAD:
-        given = arguments.get(argument)
-        unknown = [name for name in given if name not in names] if isinstance(given, Mapping) else []
+        value = arguments.get(argument)
+        unknown = [name for name in value if name not in names] if isinstance(value, Mapping) else []
         if unknown:
             raise TrainingError(
                 f"compile_arguments in model.py has {argument} for {', '.join(unknown)}, expected outputs of the "
@@ -75,14 +75,14 @@ def check_arguments(model: tf_keras.Model, arguments: Mapping[str, Any]) -> None
 
 
 def check_labels(model: tf_keras.Model, labels: Any) -> None:
-    """Checks that each output of a compiled model has what it learns.
+    """Checks that each output of a compiled model that has a loss also has a label.
 
     Args:
         model: Compiled.
-        labels: As the model is fitted with them: a tensor for all outputs, or tensors by output.
+        labels: In the form that `fit` takes: a tensor for all outputs, or tensors by output.
 
     Raises:
-        TrainingError: There is a label for something that is no output, or none for an output that has a loss.
+        TrainingError: A label does not belong to any output, or an output with a loss has no label.
     """
     if not isinstance(labels, Mapping):
         return

@@ -15,16 +15,16 @@ from contracts.errors import TrainingError
 from contracts.labels import Label
 
 PARSE_ROWS = 8_192
-"""Rows parsed at once; one call of the parser a row costs more than the parsing."""
+"""Rows parsed at once; calling the parser for each row costs more than the parsing."""
 
 CHUNK_ELEMENTS = 1 << 22
-"""Numbers that a chunk of rows may hold; rows as wide as images come in smaller chunks."""
+"""The most numbers in a chunk of rows; rows as wide as images come in smaller chunks."""
 
 IN_MEMORY_FRACTION = 0.25
-"""A split is kept in memory when its parsed rows take at most this part of the machine's memory."""
+"""A split is kept in memory if its parsed rows take at most this fraction of the machine's memory."""
 
 TRIED_ROWS = 8
-"""Rows that a model is tried on before it is trained."""
+"""Rows that a model is tried on before training."""
 
 PARALLEL_FILES = 4
 """Files read at a time where a split is streamed."""
@@ -35,10 +35,10 @@ Augment = Callable[[Rows, tf.Tensor], Mapping[str, tf.Tensor]]
 
 @dataclass(frozen=True)
 class Layout:
-    """What the columns of a transformed row are to the trainer.
+    """The roles of the columns of a transformed row.
 
     Attributes:
-        spec: How a row is parsed, by feature name.
+        spec: The parsing spec, by feature name.
         features: The model's inputs.
         label: The label or labels.
         sample_weight: The name of the weight, if there is one.
@@ -67,12 +67,12 @@ class Layout:
         return max(1, min(PARSE_ROWS, CHUNK_ELEMENTS // elements))
 
     def parse(self, serialized: tf.Tensor) -> Rows:
-        """Serialized tf.Examples, string [rows], to tensors [rows, ...], each in its feature's dtype."""
+        """Parses serialized tf.Examples, string [rows], into tensors [rows, ...], each in its feature's dtype."""
         rows: Rows = tf.io.parse_example(serialized, self.spec)
         return rows | {f.name: tf.cast(rows[f.name], f.dtype) for f in self.features if f.dtype == tf.uint8}
 
     def split(self, rows: Rows) -> tuple[tf.Tensor | Rows, ...]:
-        """Rows to `(features, label)` or `(features, label, sample weight)`, as Keras takes them.
+        """Splits rows into `(features, label)` or `(features, label, sample weight)`, as Keras takes them.
 
         Several labels are a dict by the model's outputs.
         """
@@ -89,9 +89,9 @@ class Split:
 
     Attributes:
         files: Gzip TFRecords, sorted.
-        layout: What is in them.
-        rows: How many rows there are.
-        columns: All rows by column, where they are kept in memory.
+        layout: Their columns.
+        rows: The number of rows.
+        columns: All rows by column if they are kept in memory, else None.
     """
 
     files: Sequence[str]
@@ -110,14 +110,14 @@ class Split:
         """Endless shuffled batches of exactly `batch_size` rows, as `Layout.split` gives them.
 
         Args:
-            batch_size: Rows a batch.
-            seed: Of the shuffling and of `augment`.
+            batch_size: Rows per batch.
+            seed: The seed of the shuffling and of `augment`.
             settings: How large a shuffle buffer to use, and how to share the data among workers.
-            augment: Changes the features of a batch, behind the cache: anew in every epoch. It is given a seed, int64
-                [2], that is another one for each batch.
-            start_step: Batches to leave out: the first is the one that an iteration from the beginning has after as
-                many. With `auto_shard: file`, where a worker takes only a part of a batch from its own files, it leaves
-                out more of these.
+            augment: Changes the features of a batch after the cache, so differently in every epoch. It is given a seed,
+                int64 [2], that differs from batch to batch.
+            start_step: Batches to skip, as if they had been iterated over already. With `auto_shard: file`, where a
+                worker takes only a part of a batch from its own files, it skips more rows of those files than it would
+                have used.
 
         Raises:
             TrainingError: There are fewer rows than one batch needs.
@@ -147,7 +147,7 @@ class Split:
         return tf.data.Dataset.from_tensor_slices(self.columns).batch(self.layout.chunk_rows)
 
     def first_rows(self) -> tuple[tf.Tensor | Rows, ...]:
-        """Some rows, as `Layout.split` gives them, to try a model on."""
+        """The first rows, as `Layout.split` gives them, to try a model on."""
         rows = next(iter(self.chunks()))
         return self.layout.split({name: column[:TRIED_ROWS] for name, column in rows.items()})
 
@@ -158,7 +158,7 @@ class Split:
 
     def _from_memory(self, batch_size: int, seed: int, start_step: int) -> tf.data.Dataset:
         columns = self.columns or {}
-        # Shuffling row numbers and gathering whole batches costs a fraction of passing single rows through tf.data.
+        # Shuffling row numbers and gathering whole batches is far cheaper than passing single rows through tf.data.
         order = tf.data.Dataset.range(self.rows).shuffle(self.rows, seed=seed).repeat()
         batches = order.skip(start_step * batch_size).batch(batch_size, drop_remainder=True)
         return batches.map(lambda chosen: {name: tf.gather(column, chosen) for name, column in columns.items()})
@@ -166,7 +166,7 @@ class Split:
     def _from_files(self, batch_size: int, seed: int, settings: InputSettings, start_step: int) -> tf.data.Dataset:
         files = tf.data.Dataset.from_tensor_slices(list(self.files)).shuffle(len(self.files), seed=seed)
         records = files.interleave(_records, PARALLEL_FILES, num_parallel_calls=tf.data.AUTOTUNE)
-        # Shuffled before they are parsed: serialized rows are the smallest.
+        # Shuffled before they are parsed, since rows are smallest when serialized.
         shuffled = records.shuffle(min(settings.shuffle_rows, self.rows), seed=seed).repeat()
         batches = shuffled.skip(start_step * batch_size).batch(batch_size, drop_remainder=True)
         return batches.map(self.layout.parse, tf.data.AUTOTUNE)
@@ -181,7 +181,7 @@ class Split:
 
 
 def batches_per_pass(rows: int, batch_size: int) -> int:
-    """How many whole batches the rows of a training split make.
+    """The number of whole batches in the rows of a training split.
 
     Raises:
         TrainingError: There are fewer rows than one batch needs.
@@ -195,7 +195,7 @@ def batches_per_pass(rows: int, batch_size: int) -> int:
 
 
 def open_split(files: Sequence[str], layout: Layout, settings: InputSettings) -> Split:
-    """Counts the rows of a split, and keeps them in memory as `settings.cache` says."""
+    """Counts the rows of a split, and keeps them in memory if `settings.cache` says so."""
     limit = {"auto": IN_MEMORY_FRACTION * _machine_memory(), "memory": float("inf"), "none": 0.0}[settings.cache]
     columns = _load(files, layout, limit) if sum(map(os.path.getsize, files)) <= limit else None
     if columns is None:
@@ -242,7 +242,7 @@ def _machine_memory() -> int:
 
 
 def _options(auto_shard: str) -> tf.data.Options:
-    # TensorFlow's own `auto` shards by file, where rows are lost or a worker without a file fails.
+    # TensorFlow's own `auto` shards by file, which loses rows, or fails in a worker without a file.
     options = tf.data.Options()
     policy = tf.data.experimental.AutoShardPolicy[auto_shard.upper()]
     options.experimental_distribute.auto_shard_policy = policy

@@ -1,4 +1,4 @@
-"""One training as plain data, so that a process of its own can be given it. Needs neither TensorFlow nor TFX."""
+"""One training as plain data, which can be passed to another process. Needs neither TensorFlow nor TFX."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ class Job(Settings):
 
     Attributes:
         train_files: Gzip TFRecords of transformed tf.Examples to learn from.
-        eval_files: Those to validate with.
+        eval_files: The same to validate with.
         transform_graph: The folder of the TFTransformOutput.
         model_module: Import path of the recipe's model.py.
         label: The transformed feature to predict, or several by the model's outputs.
         settings: The recipe's `trainer` section.
-        serving_model_dir: Where the SavedModel goes.
-        model_run_dir: Where history and summaries go.
-        checkpoint_root: The folder under which an interrupted training is kept; None keeps none.
+        serving_model_dir: The folder for the SavedModel.
+        model_run_dir: The folder for history and summaries.
+        checkpoint_root: The folder under which the state of interrupted trainings is kept; None keeps none.
         raw_eval_files: Gzip TFRecords of raw tf.Examples, for warm-up requests; may be empty.
-        class_names: The names of the only label's classes in the order of their ids; None where they are not known.
+        class_names: The names of the label's classes in the order of their ids, if there is a single label; None if
+            they are not known.
     """
 
     train_files: list[str]
@@ -42,7 +43,7 @@ class Job(Settings):
 
     @property
     def checkpoint_dir(self) -> str | None:
-        """Where this training is kept while it goes on: the same folder for the same data and settings."""
+        """The folder for this training's state until it is done, the same for the same data and settings."""
         if self.checkpoint_root is None:
             return None
         outputs = {"serving_model_dir", "model_run_dir", "checkpoint_root"}
@@ -51,12 +52,12 @@ class Job(Settings):
 
 
 class Task(Settings):
-    """What one process of a training in several is to do.
+    """The task of one of several processes that train together.
 
     Attributes:
-        job: What is trained.
-        parent: The process that watches this one; None where that is on another machine.
-        failure_path: Where an error goes.
+        job: The training.
+        parent: The id of the process that watches this one; None if that is on another machine.
+        failure_path: The file that an error is written to.
     """
 
     job: Job
@@ -69,7 +70,7 @@ class Failure(Settings):
 
     Attributes:
         kind: The class's name in `contracts.errors`; None for any other exception.
-        what: Its message; of a MillraceError, the fault alone.
+        what: The message; for a MillraceError, only the fault.
         fix: What the user can do about it.
         lost_peer: Whether it only says that another process is gone.
     """

@@ -11,16 +11,16 @@ import tf_keras
 class SparseF1Score(tf_keras.metrics.F1Score):
     """F1 of labels given as class ids, counted over all batches, replicas and sample weights.
 
-    `tf_keras.metrics.F1Score` wants one-hot labels. This one encodes the ids itself: for an output of one
-    probability ([batch, 1]) the ids are 0 and 1 and `threshold` is 0.5 if it is not given, for an output of several
-    classes ([batch, classes]) the predicted class is the likeliest if `threshold` is not given.
+    `tf_keras.metrics.F1Score` needs one-hot labels. This one encodes the ids itself. For an output of one probability
+    ([batch, 1]) the ids are 0 and 1, and `threshold` defaults to 0.5; for an output of several classes
+    ([batch, classes]) the predicted class defaults to the most probable one.
 
     Args:
         num_classes: The size of the model's output: 1, or the number of classes.
-        average: `micro`, `macro`, `weighted`, or None for an F1 a class.
-        threshold: From which probability on a class is predicted.
+        average: `micro`, `macro`, `weighted`, or None for one F1 per class.
+        threshold: The probability above which a class is predicted.
         name: The metric's name.
-        dtype: Of its result.
+        dtype: The dtype of the result.
     """
 
     def __init__(
@@ -31,10 +31,10 @@ class SparseF1Score(tf_keras.metrics.F1Score):
         name: str = "f1_score",
         dtype: Any = None,
     ) -> None:
-        given = 0.5 if threshold is None and num_classes == 1 else threshold
-        super().__init__(average=average, threshold=given, name=name, dtype=dtype)
+        default_threshold = 0.5 if threshold is None and num_classes == 1 else threshold
+        super().__init__(average=average, threshold=default_threshold, name=name, dtype=dtype)
         self._num_classes = num_classes
-        # Not at the first update, as Keras would: within a replica's step no variable can be made.
+        # Not at the first update, as Keras would, because no variable can be created within a replica's step.
         self.build([None, num_classes], [None, num_classes])
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""What `trainer.optimization` asks for: learning rate and clipping, and recomputed blocks."""
+"""The settings of `trainer.optimization` applied to a model: learning rate, clipping and recomputed blocks."""
 
 from __future__ import annotations
 
@@ -22,50 +22,50 @@ def configured_optimizer(
     """Returns a new optimizer of the same kind, set as recipe.yaml says.
 
     Args:
-        optimizer: What the recipe's `compile_arguments` gives: an optimizer or its name.
+        optimizer: An optimizer or its name, as the recipe's `compile_arguments` gives it.
         settings: The recipe's `trainer.optimization`.
-        batch_size: The global batch.
-        steps: Training steps in all, where the schedule ends.
-        learning_rate: Replaces the recipe's, before it is scaled.
+        batch_size: The global batch size.
+        steps: The number of training steps, at the end of which the schedule ends.
+        learning_rate: Replaces the recipe's learning rate before scaling.
 
     Raises:
         TrainingError: The recipe already uses a schedule, which cannot be scaled or replaced by a number.
     """
-    given = tf_keras.optimizers.get(optimizer)
+    original = tf_keras.optimizers.get(optimizer)
     changes: dict[str, Any] = {}
     if settings.clip_norm is not None:
         changes["global_clipnorm"] = settings.clip_norm
     if learning_rate is not None or settings.learning_rate_schedule or settings.learning_rate_scaling != "none":
-        base = _constant_learning_rate(given) if learning_rate is None else learning_rate
+        base = _constant_learning_rate(original) if learning_rate is None else learning_rate
         changes["learning_rate"] = _learning_rate(
             base * learning_rate_scale(settings, batch_size), settings.learning_rate_schedule, steps
         )
-    return type(given).from_config({**given.get_config(), **changes}) if changes else given
+    return type(original).from_config({**original.get_config(), **changes}) if changes else original
 
 
 def learning_rate_scale(settings: OptimizationSettings, batch_size: int) -> float:
-    """What the learning rate is multiplied with for a global batch of `batch_size`."""
+    """The factor of the learning rate for a global batch of `batch_size`."""
     if settings.base_batch_size is None:
         return 1.0
     ratio = batch_size / settings.base_batch_size
     return ratio if settings.learning_rate_scaling == "linear" else math.sqrt(ratio)
 
 
-def _learning_rate(full: float, schedule: ScheduleSettings | None, steps: int) -> Any:
+def _learning_rate(full_rate: float, schedule: ScheduleSettings | None, steps: int) -> Any:
     if schedule is None:
-        return full
+        return full_rate
     if steps <= schedule.warmup_steps:
         raise TrainingError(
             f"trainer.optimization.learning_rate_schedule.warmup_steps is {schedule.warmup_steps}, "
             f"but the training has only {steps} steps.",
             "Warm up for fewer steps, or train longer.",
         )
-    # Of CosineDecay with an alpha of 1 only the warm-up remains.
+    # With an alpha of 1, CosineDecay only warms up.
     return tf_keras.optimizers.schedules.CosineDecay(
-        initial_learning_rate=0.0 if schedule.warmup_steps else full,
+        initial_learning_rate=0.0 if schedule.warmup_steps else full_rate,
         decay_steps=steps - schedule.warmup_steps,
         alpha=1.0 if schedule.decay == "none" else schedule.final_fraction,
-        warmup_target=full if schedule.warmup_steps else None,
+        warmup_target=full_rate if schedule.warmup_steps else None,
         warmup_steps=schedule.warmup_steps,
     )
 
@@ -82,33 +82,33 @@ def _constant_learning_rate(optimizer: tf_keras.optimizers.Optimizer) -> float:
 
 
 def recompute_blocks(model: tf_keras.Model, patterns: Sequence[str]) -> None:
-    """Lets blocks of a functional model keep only their inputs for the backward pass.
+    """Makes blocks of a functional model keep only their inputs for the backward pass.
 
-    Gradients are those of the blocks as they were, and so are the moving averages of batch normalization, which are
-    updated once and not again when a block is recomputed.
+    The gradients do not change. Neither do the moving averages of batch normalization, which are not updated again when
+    a block is recomputed.
 
     Args:
         model: Functional, not compiled.
-        patterns: Names of its layers; `*` stands for any letters. A block is a layer or a nested model.
+        patterns: Names of its layers; `*` stands for any characters. A block is a layer or a nested model.
 
     Raises:
-        TrainingError: A pattern fits no layer, or a block draws random numbers, which would be others the second time.
+        TrainingError: A pattern matches no layer, or a block draws random numbers, which would differ the second time.
     """
     blocks = {layer.name: layer for layer in model.layers if not isinstance(layer, tf_keras.layers.InputLayer)}
     for name in matching_layers("trainer.optimization.recompute names", patterns, list(blocks)):
         _check_not_random(blocks[name])
-        # Keras looks the method up whenever the layer is called; a layer that wraps the block would have to be put into
-        # the model by cloning it.
+        # Keras looks the method up whenever the layer is called. Wrapping the block in a layer instead would mean
+        # cloning the model.
         blocks[name].call = functools.partial(_recomputed, blocks[name], type(blocks[name]).call)
 
 
 def matching_layers(setting: str, patterns: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The names of the layers that patterns match, `*` standing for any letters.
+    """The names of the layers that match patterns, in which `*` stands for any characters.
 
     Args:
-        setting: How a message about a pattern begins.
-        patterns: What the setting holds.
-        names: The model's layers.
+        setting: The start of a message about a pattern.
+        patterns: The setting's value.
+        names: The names of the model's layers.
 
     Raises:
         TrainingError: A pattern matches no layer.
@@ -124,9 +124,9 @@ def matching_layers(setting: str, patterns: Sequence[str], names: Sequence[str])
 
 
 def undo_recompute(model: tf_keras.Model) -> None:
-    """Gives all blocks their own `call` back: an exported model has no backward pass, and TF Lite knows none."""
+    """Restores every block's own `call`: an exported model has no backward pass, and TF Lite does not support any."""
     for layer in model.layers:
-        # Keras has layers with a `call` of their own, too.
+        # Keras itself sets `call` on some layers, too.
         if getattr(layer.call, "func", None) is _recomputed:
             del layer.call
 
@@ -137,14 +137,14 @@ def _recomputed(block: tf_keras.layers.Layer, original: Callable[..., Any], inpu
 
     def run(*tensors: tf.Tensor) -> Any:
         nonlocal recomputing
-        again = tf.nest.pack_sequence_as(inputs, tensors)
-        # Traced twice: for the forward pass, then for the backward pass, which is outside of Keras's call of the block
-        # and so has to call it anew, or its layers would know neither of training nor of the dtype policy.
+        block_inputs = tf.nest.pack_sequence_as(inputs, tensors)
+        # Traced twice: for the forward pass, then for the backward pass. That is outside of Keras's call of the block,
+        # so it has to call it again, or its layers would see neither the training flag nor the dtype policy.
         if recomputing:
             with _original_call(block, original):
-                return block(again, **arguments)
+                return block(block_inputs, **arguments)
         recomputing = True
-        return original(block, again, **arguments)
+        return original(block, block_inputs, **arguments)
 
     return tf.recompute_grad(run)(*tf.nest.flatten(inputs))
 
@@ -161,7 +161,7 @@ def _check_not_random(block: tf_keras.layers.Layer) -> None:
 
 @contextmanager
 def _original_call(block: tf_keras.layers.Layer, original: Callable[..., Any]) -> Iterator[None]:
-    """Gives a block its own `call` back, without updates of the moving averages of batch normalization in it."""
+    """Restores a block's own `call` within the context, without updating the moving averages of batch normalization."""
     normalizations = [
         layer for layer in block._flatten_layers() if isinstance(layer, tf_keras.layers.BatchNormalization)
     ]

@@ -1,4 +1,4 @@
-"""The processes of a training in several: what is to be started, and how they are watched. Needs no TensorFlow."""
+"""The processes of a training that runs in several: how they are started and watched. Needs no TensorFlow."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from contracts import errors
 from contracts.errors import MillraceError, TrainingError
 
 WORKER_PROCESS = "components.trainer.worker_process"
-"""The module that each process runs; by name, for it loads TensorFlow."""
+"""The module that each process runs; by name, because importing it loads TensorFlow."""
 
 PROGRESS_VARIABLE = "MILLRACE_PROGRESS"
-"""Names the environment variable in which the chief of several processes finds its progress file; others have none."""
+"""The environment variable that tells the chief of several processes its progress file; the others have none."""
 
 SURROUNDINGS = "surroundings"
-"""The key in an execution's properties, in memory alone, and in `custom_config`, of the training's Surroundings."""
+"""The key of the training's Surroundings in `custom_config`, and in an execution's properties, only in memory."""
 
 POLL_SECONDS = 0.2
 LAST_LINES = 10
@@ -35,9 +35,9 @@ class Launch:
     """Processes that are to train together.
 
     Attributes:
-        folder: What each is to do, in a file of its name; all processes must see it by the same path.
-        numbers: How many of each kind: one `chief`, and `worker` and `ps`, as in TF_CONFIG. Each needs a TF_CONFIG.
-        progress: The file that the chief writes its progress to; it finds it in `PROGRESS_VARIABLE`.
+        folder: Holds a task file named after each process; all processes must see it under the same path.
+        numbers: How many there are of each kind: one `chief`, and `worker` and `ps`, as in TF_CONFIG, which each needs.
+        progress: The file that the chief writes its progress to; its environment needs it in `PROGRESS_VARIABLE`.
     """
 
     folder: Path
@@ -51,25 +51,25 @@ class Launch:
 
     @property
     def command(self) -> list[str]:
-        """What every process runs, the same for all."""
+        """The command that every process runs, the same for all."""
         return worker_command(self.folder)
 
     def failure_path(self, name: str) -> Path:
-        """Where a process writes the exception that ends it."""
+        """The file to which a process writes the exception that ends it."""
         return failure_path(self.folder, name)
 
 
 Launcher = Callable[[Launch], None]
-"""Starts the processes, returns when the chief has ended well, and leaves none behind; a MillraceError says why not."""
+"""Starts the processes, returns when the chief has succeeded, and leaves none behind; raises a MillraceError if not."""
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a training is given by whoever runs it; its result does not depend on it.
+    """What the caller provides for a training, without influence on its result.
 
     Attributes:
-        progress: The file that says how far the training is; None writes none.
-        launcher: Starts the processes of a training in several; None starts them on this machine.
+        progress: The file for the training's progress; None writes none.
+        launcher: Starts the processes if there are several; None starts them on this machine.
     """
 
     progress: str | None = None
@@ -99,9 +99,9 @@ class Worker:
     Attributes:
         name: Its task in the cluster, such as `worker-1`.
         process: The process.
-        log: What it prints.
-        failure_path: Where it writes the exception that ended it.
-        is_chief: Whether its output is shown, and the training is over with it.
+        log: The file with its output.
+        failure_path: The file to which it writes the exception that ends it.
+        is_chief: Whether its output is shown, and the training ends when it does.
     """
 
     name: str
@@ -122,18 +122,18 @@ class Worker:
 
 
 def watch(workers: Sequence[Worker]) -> None:
-    """Waits for the end of the chief, and shows what it prints.
+    """Waits until the chief ends, and shows its output.
 
     Raises:
         TrainingError: A process died; the message has its last lines.
-        MillraceError: What a process raised.
+        MillraceError: A process raised it.
     """
     [chief] = [worker for worker in workers if worker.is_chief]
     with chief.log.open("rb") as output:
         while chief.process.poll() is None and not any(worker.failed for worker in workers):
             _show(output)
             _wait(chief.process)
-        # Processes that fail because another one did follow it at once.
+        # If one process fails, the others fail soon after.
         _wait(chief.process)
         _show(output)
     failed = [worker for worker in workers if worker.failed]
@@ -142,13 +142,13 @@ def watch(workers: Sequence[Worker]) -> None:
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process at once, if it still runs."""
+    """Kills a process if it is still running."""
     process.kill()
     process.wait()
 
 
 def failure_path(folder: Path, name: str) -> Path:
-    """Where a process writes the exception that ends it, of a training whose tasks are in `folder`."""
+    """The file to which a process writes the exception that ends it; `folder` holds the training's tasks."""
     return folder / f"{name}.failure.json"
 
 
@@ -158,14 +158,14 @@ def read_failure(path: Path) -> Failure | None:
 
 
 def rank_failure(failure: Failure | None) -> int:
-    """The order in which failures are likely to be the cause of the others; a process that was ended has none."""
+    """A rank for failures, lowest for the likeliest cause of the others; None is a process that was killed."""
     if failure is None:
         return 0
     return 2 if failure.lost_peer else 1
 
 
 def known_error(failure: Failure | None) -> MillraceError | None:
-    """The error of ours that ended a process, if one did."""
+    """The MillraceError that ended a process, if one did."""
     if failure is None or failure.kind is None:
         return None
     kind: type[MillraceError] = getattr(errors, failure.kind)
@@ -173,9 +173,9 @@ def known_error(failure: Failure | None) -> MillraceError | None:
 
 
 def last_lines(log: str) -> str:
-    """The end of what a process printed."""
-    shown = [line[:LINE_LENGTH] for line in log.splitlines() if line.strip()][-LAST_LINES:]
-    return "\n".join(shown) or "It left no output."
+    """The last lines of a process's output."""
+    lines = [line[:LINE_LENGTH] for line in log.splitlines() if line.strip()][-LAST_LINES:]
+    return "\n".join(lines) or "It left no output."
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
@@ -192,9 +192,9 @@ def _error(worker: Worker) -> MillraceError:
     if error := known_error(worker.failure):
         return error
     code = worker.process.returncode
-    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    ending = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     last = last_lines(worker.log.read_text(encoding="utf-8", errors="replace"))
     return TrainingError(
-        f"{worker.name} of the training {how}; its last lines:\n{last}\nLog: {worker.log}",
+        f"{worker.name} of the training {ending}; its last lines:\n{last}\nLog: {worker.log}",
         "Mend the cause, or give the machine more memory if that was it, and run again: what was trained is kept.",
     )

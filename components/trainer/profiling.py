@@ -1,4 +1,4 @@
-"""The profile of some steps, for TensorBoard's Profile tab."""
+"""Profiles training steps for TensorBoard's Profile tab."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from contracts.errors import TrainingError
 class Profile(tf_keras.callbacks.Callback):
     """Profiles a range of training steps.
 
-    Keras's own TensorBoard callback counts executions of `steps_per_execution` steps each, of which a training may have
-    fewer than the first step's number. Here the execution before the range is cut short, and within the range an
-    execution is one step, so that the profile can tell steps apart.
+    Keras's own TensorBoard callback counts executions of `steps_per_execution` steps each, and a training may have
+    fewer of those than the number of the first step. Here the execution before the range is shortened, and within the
+    range each execution is one step, so that the profile shows steps separately.
 
     Args:
         steps: The first and the last step, counted from 1 over the whole training.
-        steps_per_epoch: Of the training.
-        folder: Where TensorBoard's curves are, or will be.
-        writes: Whether this process writes the profile; one that does not runs the same executions, without which the
+        steps_per_epoch: The training's steps per epoch.
+        folder: The folder of TensorBoard's curves, which need not exist yet.
+        writes: Whether this process writes the profile. A process that does not must run the same executions, or the
             workers would wait for each other forever.
     """
 
@@ -41,7 +41,7 @@ class Profile(tf_keras.callbacks.Callback):
         """Keras's hook."""
         self._full_execution = int(self.model._steps_per_execution.numpy())
         if self._writes:
-            # The first start of a process takes long, which would be in the profile.
+            # Starting the profiler for the first time in a process takes long, which would show in the profile.
             tf.profiler.experimental.start("")
             tf.profiler.experimental.stop(save=False)
 
@@ -55,7 +55,7 @@ class Profile(tf_keras.callbacks.Callback):
         self._stop_after(self._epoch_start + batch)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Keras's hook; `batch` is the last one of the execution."""
+        """Keras's hook; `batch` is the last batch of the execution."""
         if batch + 1 < self._steps_per_epoch:
             self._prepare(self._epoch_start + batch + 1)
 
@@ -75,9 +75,10 @@ class Profile(tf_keras.callbacks.Callback):
             )
 
     def _prepare(self, trained: int) -> None:
-        """Sets the next execution's length after `trained` steps, and starts the profiler where the range begins.
+        """Sets the next execution's length after `trained` steps, and starts the profiler if the range begins there.
 
-        Between executions: Keras has read the length, and begun to record the step, when it says that a step begins.
+        Called between executions: by the time of `on_train_batch_begin`, Keras has read the length and begun to record
+        the step.
         """
         before = self._first - 1 - trained
         length = self._full_execution
@@ -102,15 +103,15 @@ class Profile(tf_keras.callbacks.Callback):
 
 
 def is_within(steps: tuple[int, int], plan: Plan) -> bool:
-    """Whether a plan has the first and the last of `steps`, counted from 1 over the whole training."""
+    """Whether a plan includes both the first and the last of `steps`, counted from 1 over the whole training."""
     return plan.initial_epoch * plan.steps_per_epoch < steps[0] and steps[1] <= plan.epochs * plan.steps_per_epoch
 
 
 def check_steps(steps: tuple[int, int], plans: Sequence[Plan]) -> None:
-    """Checks that one of the plans has all of the steps that are to be profiled.
+    """Checks that one of the plans includes all the steps to profile.
 
     Raises:
-        TrainingError: None has.
+        TrainingError: None does.
     """
     if any(is_within(steps, plan) for plan in plans):
         return

@@ -1,4 +1,4 @@
-"""What lets an interrupted training go on as if it had never stopped: all of its state, kept after each epoch."""
+"""Saves all state of a training after each epoch, so that an interrupted one resumes as if it had never stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTERS: Mapping[type[tf_keras.callbacks.Callback], Sequence[str]] = {
     tf_keras.callbacks.ReduceLROnPlateau: ("best", "wait", "cooldown_counter"),
     tf_keras.callbacks.ModelCheckpoint: ("best",),
 }
-"""What callbacks count from epoch to epoch, by their type."""
+"""The attributes in which callbacks count from epoch to epoch, by the callback's type."""
 
 CHECKPOINT_FOLDER = "checkpoint"
 STATE_FILE = "state.json"
@@ -29,18 +29,18 @@ BEST_WEIGHTS_FILE = "early_stopping.npz"
 
 
 class TrainingState(tf_keras.callbacks.Callback):
-    """Keeps the state of one `fit` after each epoch; the last callback, so that the others have counted the epoch.
+    """Saves the state of one `fit` after each epoch; the last callback, so that the others have counted the epoch.
 
-    TensorFlow's checkpoint holds the model, the optimizer and the layers' random generators. What no checkpoint holds
-    lies in a folder beside it, `epoch-N`, that is written before the checkpoint N and removed after the next one: the
-    checkpoint, which TensorFlow replaces in one go, decides which folder counts.
+    TensorFlow's checkpoint holds the model, the optimizer and the layers' random generators. Everything else is in a
+    folder beside it, `epoch-N`, which is written before checkpoint N and removed after the next one. The checkpoint,
+    which TensorFlow replaces atomically, decides which folder is valid.
 
     Args:
-        folder: Of this `fit` alone; all workers must see it.
-        run_dir: The folder of the training's files, whose history and best weights are kept.
+        folder: A folder for this `fit` alone; all workers must see it.
+        run_dir: The folder of the training's files, whose history and best weights are saved.
         model: Compiled.
-        others: The callbacks before this one.
-        strategy: In whose scope this is called.
+        other_callbacks: The callbacks before this one.
+        strategy: The strategy in whose scope this is called.
     """
 
     def __init__(
@@ -48,45 +48,45 @@ class TrainingState(tf_keras.callbacks.Callback):
         folder: str,
         run_dir: str,
         model: tf_keras.Model,
-        others: Sequence[tf_keras.callbacks.Callback],
+        other_callbacks: Sequence[tf_keras.callbacks.Callback],
         strategy: tf.distribute.Strategy,
     ) -> None:
         super().__init__()
-        # Values that each worker has its own of can only be read by all workers together, so that all of them save.
+        # Values that differ between workers can only be read by all workers together, so all of them save.
         self._chief_worker_only = False
         self._folder = Path(folder)
         self._run_dir = Path(run_dir)
-        self._counting = [callback for callback in others if type(callback) in COUNTERS]
+        self._counting = [callback for callback in other_callbacks if type(callback) in COUNTERS]
         self._is_chief = devices.is_chief(strategy)
-        generators = {f"generator_{number}": one for number, one in enumerate(_generators(model))}
+        generators = {f"generator_{number}": generator for number, generator in enumerate(_generators(model))}
         self._checkpoint = tf.train.Checkpoint(model=model, **generators)
         self._restored: dict[str, Any] | None = None
         self._best_weights: list[Any] | None = None
         self._trained_steps = 0
 
     def restore(self, initial_epoch: int, epochs: int, steps_per_epoch: int) -> int:
-        """Restores what was kept, but for the callbacks' counters, which Keras sets to zero as `fit` begins.
+        """Restores the saved state except the callbacks' counters, which Keras resets when `fit` begins.
 
         Args:
-            initial_epoch: Where this `fit` begins if nothing was kept.
-            epochs: Where it ends.
-            steps_per_epoch: Batches an epoch.
+            initial_epoch: The epoch at which this `fit` begins if nothing was saved.
+            epochs: The epoch at which it ends.
+            steps_per_epoch: Batches per epoch.
 
         Returns:
-            The epoch to go on with; `epochs` if there is nothing left to train.
+            The epoch to continue with; `epochs` if there is nothing left to train.
         """
         latest = tf.train.latest_checkpoint(str(self._folder / CHECKPOINT_FOLDER))
         if latest is None:
             return initial_epoch
         self._checkpoint.restore(latest)
         epoch = int(latest.rpartition("-")[2])
-        kept = self._epoch_folder(epoch)
-        self._restored = json.loads((kept / STATE_FILE).read_text(encoding="utf-8"))
-        if (kept / BEST_WEIGHTS_FILE).exists():
-            with np.load(kept / BEST_WEIGHTS_FILE) as arrays:
+        epoch_folder = self._epoch_folder(epoch)
+        self._restored = json.loads((epoch_folder / STATE_FILE).read_text(encoding="utf-8"))
+        if (epoch_folder / BEST_WEIGHTS_FILE).exists():
+            with np.load(epoch_folder / BEST_WEIGHTS_FILE) as arrays:
                 self._best_weights = [arrays[name] for name in arrays.files]
         if self._is_chief:
-            _copy(kept, self._run_dir)
+            _copy(epoch_folder, self._run_dir)
         self._trained_steps = (epoch - initial_epoch) * steps_per_epoch
         return epochs if self._restored["stopped"] else epoch
 
@@ -99,7 +99,7 @@ class TrainingState(tf_keras.callbacks.Callback):
         """Keras's hook."""
         if self._restored is None:
             return
-        # Counts the steps that TensorBoard's curves are drawn over.
+        # The step counter on the axis of TensorBoard's curves.
         self.model._train_counter.assign(self._trained_steps)
         for callback, counters in zip(self._counting, self._restored["counters"], strict=True):
             vars(callback).update(counters)
@@ -108,33 +108,33 @@ class TrainingState(tf_keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Keras's hook."""
-        done = epoch + 1
+        epochs_done = epoch + 1
         if self._is_chief:
-            self._keep_what_no_checkpoint_holds(done)
+            self._save_outside_checkpoint(epochs_done)
         folder = self._checkpoint_folder()
-        tf.train.CheckpointManager(self._checkpoint, str(folder), max_to_keep=1).save(checkpoint_number=done)
+        tf.train.CheckpointManager(self._checkpoint, str(folder), max_to_keep=1).save(checkpoint_number=epochs_done)
         if not self._is_chief:
             shutil.rmtree(folder, ignore_errors=True)
             return
-        for kept in self._folder.glob("epoch-*"):
-            if kept != self._epoch_folder(done):
-                shutil.rmtree(kept)
+        for old_folder in self._folder.glob("epoch-*"):
+            if old_folder != self._epoch_folder(epochs_done):
+                shutil.rmtree(old_folder)
 
-    def _keep_what_no_checkpoint_holds(self, epoch: int) -> None:
+    def _save_outside_checkpoint(self, epoch: int) -> None:
         folder = self._epoch_folder(epoch)
-        # An interruption may have left one that is not whole.
+        # An interruption may have left an incomplete one.
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         counters = [
-            # Of a NumPy number JSON knows nothing.
-            {name: np.asarray(getattr(one, name)).item() for name in COUNTERS[type(one)]}
-            for one in self._counting
+            # JSON cannot hold NumPy numbers.
+            {name: np.asarray(getattr(callback, name)).item() for name in COUNTERS[type(callback)]}
+            for callback in self._counting
         ]
         state = {"counters": counters, "stopped": bool(self.model.stop_training)}
         (folder / STATE_FILE).write_text(json.dumps(state), encoding="utf-8")
-        for one in self._counting:
-            if isinstance(one, tf_keras.callbacks.EarlyStopping) and one.best_weights is not None:
-                np.savez(folder / BEST_WEIGHTS_FILE, *one.best_weights)
+        for callback in self._counting:
+            if isinstance(callback, tf_keras.callbacks.EarlyStopping) and callback.best_weights is not None:
+                np.savez(folder / BEST_WEIGHTS_FILE, *callback.best_weights)
         _copy(self._run_dir, folder)
 
     def _epoch_folder(self, epoch: int) -> Path:
@@ -148,35 +148,35 @@ class TrainingState(tf_keras.callbacks.Callback):
 
 
 def use_generators(model: tf_keras.Model, seed: int) -> list[backend.RandomGenerator]:
-    """Lets the layers draw random numbers, as for dropout, from generators whose state can be kept.
+    """Makes the layers draw random numbers, as for dropout, from generators whose state can be saved.
 
-    Where a layer is not told otherwise, Keras draws by operations whose counters nobody can read. The generators begin
-    with the state that TensorFlow gives these operations on one device, so that they draw the same numbers.
+    By default, Keras draws them by operations whose counters cannot be read. The generators start with the state that
+    TensorFlow gives these operations on one device, so that they draw the same numbers.
 
     Args:
         model: Not compiled, its strategy in scope.
         seed: The seed of the training.
 
     Returns:
-        What was changed, for `drop_generators`.
+        The generators that were changed, for `drop_generators`.
     """
     changed = []
     for number, layer in enumerate(_random_layers(model)):
-        source = layer._random_generator
-        if source._rng_type == backend.RandomGenerator.RNG_LEGACY_STATEFUL:
-            own_seed = number if source._seed is None else source._seed
-            source._generator = tf.random.Generator.from_state([0, own_seed, seed], alg="philox")
-            source._rng_type = backend.RandomGenerator.RNG_STATEFUL
-            source._built = True
-            changed.append(source)
+        generator = layer._random_generator
+        if generator._rng_type == backend.RandomGenerator.RNG_LEGACY_STATEFUL:
+            own_seed = number if generator._seed is None else generator._seed
+            generator._generator = tf.random.Generator.from_state([0, own_seed, seed], alg="philox")
+            generator._rng_type = backend.RandomGenerator.RNG_STATEFUL
+            generator._built = True
+            changed.append(generator)
     return changed
 
 
 def drop_generators(changed: Sequence[backend.RandomGenerator]) -> None:
-    """Undoes `use_generators`: an exported model draws nothing, and needs no generator's state."""
-    for source in changed:
-        source._generator = None
-        source._rng_type = backend.RandomGenerator.RNG_LEGACY_STATEFUL
+    """Undoes `use_generators`: an exported model draws no random numbers and needs no generators."""
+    for generator in changed:
+        generator._generator = None
+        generator._rng_type = backend.RandomGenerator.RNG_LEGACY_STATEFUL
 
 
 def _random_layers(model: tf_keras.Model) -> list[tf_keras.layers.Layer]:
@@ -188,15 +188,15 @@ def _random_layers(model: tf_keras.Model) -> list[tf_keras.layers.Layer]:
 
 
 def _generators(model: tf_keras.Model) -> list[tf.random.Generator]:
-    """Those of Keras's layers, which Keras leaves out of checkpoints."""
-    found = (getattr(layer._random_generator, "_generator", None) for layer in _random_layers(model))
-    return [generator for generator in found if generator is not None]
+    """The generators of Keras's layers, which Keras leaves out of checkpoints."""
+    generators = (getattr(layer._random_generator, "_generator", None) for layer in _random_layers(model))
+    return [generator for generator in generators if generator is not None]
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copies history and best weights, where there are any."""
-    history, best = source / HISTORY_FILE, (source / callbacks.BEST_WEIGHTS).parent
-    if history.exists():
-        shutil.copyfile(history, target / HISTORY_FILE)
-    if best.exists():
-        shutil.copytree(best, target / best.name, dirs_exist_ok=True)
+    """Copies history and best weights, if there are any."""
+    history_file, weights_folder = source / HISTORY_FILE, (source / callbacks.BEST_WEIGHTS).parent
+    if history_file.exists():
+        shutil.copyfile(history_file, target / HISTORY_FILE)
+    if weights_folder.exists():
+        shutil.copytree(weights_folder, target / weights_folder.name, dirs_exist_ok=True)

@@ -15,16 +15,16 @@ from components.trainer.train import train
 
 
 def run_fn(fn_args: FnArgs) -> None:
-    """Trains as TFX's Trainer asks for it.
+    """Trains with the arguments of TFX's Trainer.
 
     Args:
         fn_args: TFX's training arguments; `custom_config` holds `model_module` (import path of the recipe's model.py),
             `label` (the transformed feature to predict, or several by output), `trainer` (a TrainerSettings as a dict),
-            and perhaps `checkpoint_root` (where an interrupted training is kept), `raw_eval_files` (raw rows for
-            warm-up requests), `class_names` (the label's classes by id) and `surroundings` (see Surroundings).
+            and optionally `checkpoint_root` (the folder for the state of interrupted trainings), `raw_eval_files` (raw
+            rows for warm-up requests), `class_names` (the label's classes by id) and `surroundings` (see Surroundings).
 
     Raises:
-        TrainingError: Settings, data, model and devices do not go together, or training went wrong.
+        TrainingError: Settings, data, model and devices are incompatible, or training failed.
     """
     job = _job(fn_args)
     surroundings: Surroundings = fn_args.custom_config.get(SURROUNDINGS) or Surroundings()
@@ -47,7 +47,7 @@ def _job(fn_args: FnArgs) -> Job:
         model_run_dir=fn_args.model_run_dir,
         checkpoint_root=config.get("checkpoint_root"),
         raw_eval_files=config.get("raw_eval_files", []),
-        # Those of the data's own label; of several nobody says which is that.
+        # They belong to the label in the data; if there are several labels, it is not known which one that is.
         class_names=config.get("class_names") if isinstance(config["label"], str) else None,
     )
 

@@ -15,10 +15,10 @@ class Plan:
     """One `fit` of the training.
 
     Attributes:
-        initial_epoch: Epochs that were trained before.
-        epochs: Epochs in all when it is done.
-        steps_per_epoch: Batches an epoch.
-        freeze: Names of layers that do not learn; `*` stands for any letters.
+        initial_epoch: The number of epochs trained before it.
+        epochs: The number of epochs trained after it, including those before.
+        steps_per_epoch: Batches per epoch.
+        freeze: Names of layers that do not learn; `*` stands for any characters.
         learning_rate: Replaces the recipe's.
     """
 
@@ -30,15 +30,15 @@ class Plan:
 
     @property
     def steps(self) -> int:
-        """Its training steps in all."""
+        """Its number of training steps."""
         return (self.epochs - self.initial_epoch) * self.steps_per_epoch
 
 
 def plan_phases(settings: TrainerSettings, rows: int) -> list[Plan]:
     """The parts of a training, fitted one after the other.
 
-    With `epochs` and `phases`, an epoch is one pass over `rows` in whole batches. With `train_steps`, the steps are
-    spread evenly over as many epochs as they make passes, rounded up to whole epochs.
+    With `epochs` and `phases`, an epoch is one pass over `rows` in whole batches. With `train_steps`, there are as many
+    epochs as these steps make passes, rounded up, and the steps are spread evenly over them.
 
     Raises:
         TrainingError: There are fewer rows than one batch needs.
@@ -59,17 +59,17 @@ def plan_phases(settings: TrainerSettings, rows: int) -> list[Plan]:
 def describe_batches(
     settings: TrainerSettings, plans: Sequence[Plan], train: Split, evaluation: Split, replicas: int
 ) -> Iterator[str]:
-    """The arithmetic of a training in lines for its log: rows, batches, and how many steps make how many epochs.
+    """Lines for the training's log: the numbers of rows, batches, epochs and steps.
 
     Args:
         settings: The recipe's `trainer` section.
-        plans: What is fitted one after the other.
+        plans: The parts of the training.
         train: The split to learn from.
         evaluation: The split to validate with.
-        replicas: How many devices share a batch.
+        replicas: The number of devices that share a batch.
     """
-    kept = "kept in memory" if train.columns is not None else "streamed from disk"
-    yield f"Rows: {train.rows:,} to train on, {kept}; {evaluation.rows:,} to validate with"
+    storage = "kept in memory" if train.columns is not None else "streamed from disk"
+    yield f"Rows: {train.rows:,} to train on, {storage}; {evaluation.rows:,} to validate with"
     rows = settings.batch_size // replicas
     batch = f"Batch: {settings.batch_size:,} rows"
     if replicas > 1:

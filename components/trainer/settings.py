@@ -24,19 +24,19 @@ class ScheduleSettings(Settings):
 
 
 class OptimizationSettings(Settings):
-    """What makes training fit into memory, and go faster.
+    """How training saves memory and time, and its learning rate.
 
     Attributes:
-        gradient_accumulation: Groups that each replica's part of a batch is cut into; their gradients are added up
-            before the one update of the step. The update is that of the whole batch, in the memory of a group.
-        recompute: Names of blocks (layers or nested models; `*` stands for any letters) whose activations are computed
-            again in the backward pass instead of kept: less memory for about a third more time.
-        jit_compile: Compiles the training step by XLA.
-        clip_norm: The greatest norm of all gradients together.
+        gradient_accumulation: Groups that each replica's part of a batch is split into; their gradients are added up
+            before the step's single update. The update is that of the whole batch, in the memory of one group.
+        recompute: Names of blocks (layers or nested models; `*` stands for any characters) whose activations are
+            computed again in the backward pass instead of kept: less memory for about a third more time.
+        jit_compile: Compiles the training step with XLA.
+        clip_norm: The largest norm of all gradients together; None does not clip.
         learning_rate_schedule: See ScheduleSettings; None keeps the recipe's learning rate.
         learning_rate_scaling: How the learning rate follows `batch_size / base_batch_size`: `linear` (Goyal et al.,
             2017, arXiv:1706.02677), `sqrt`, or `none`.
-        base_batch_size: The global batch that the recipe's learning rate is meant for.
+        base_batch_size: The global batch size that the recipe's learning rate is meant for.
     """
 
     gradient_accumulation: int = Field(default=1, ge=1)
@@ -66,9 +66,9 @@ class EarlyStoppingSettings(Settings):
     Attributes:
         monitor: The metric, as Keras logs it; those of the evaluation split begin with `val_`.
         patience: Epochs without improvement.
-        min_delta: The least change that counts as one.
-        mode: Whether the metric should fall or rise; `auto` tells by its name.
-        restore_best_weights: Whether the model of the best epoch is kept instead of the last one's.
+        min_delta: The smallest change that counts as an improvement.
+        mode: Whether the metric should fall or rise; `auto` decides by its name.
+        restore_best_weights: Whether to keep the model of the best epoch instead of the last one's.
     """
 
     monitor: str = "val_loss"
@@ -83,10 +83,10 @@ class ReduceLROnPlateauSettings(Settings):
 
     Attributes:
         monitor: The metric, as Keras logs it.
-        factor: What the learning rate is multiplied with.
+        factor: The factor that the learning rate is multiplied by.
         patience: Epochs without improvement.
-        min_lr: The least learning rate.
-        mode: Whether the metric should fall or rise; `auto` tells by its name.
+        min_lr: The lowest learning rate.
+        mode: Whether the metric should fall or rise; `auto` decides by its name.
     """
 
     monitor: str = "val_loss"
@@ -101,7 +101,7 @@ class BestCheckpointSettings(Settings):
 
     Attributes:
         monitor: The metric, as Keras logs it.
-        mode: Whether the metric should fall or rise; `auto` tells by its name.
+        mode: Whether the metric should fall or rise; `auto` decides by its name.
     """
 
     monitor: str = "val_loss"
@@ -113,9 +113,9 @@ class TensorBoardSettings(Settings):
 
     Attributes:
         histograms_every: Epochs between two histograms of all weights; 0 writes none.
-        example_images: Training images, as augmented, shown after each epoch; 0 shows none.
-        profile_steps: First and last step of a profile, counted from 1 over the whole training. While they are
-            profiled, `steps_per_execution` is 1.
+        example_images: Augmented training images shown after each epoch; 0 shows none.
+        profile_steps: First and last step to profile, counted from 1 over the whole training; meanwhile
+            `steps_per_execution` is 1.
     """
 
     histograms_every: int = Field(default=0, ge=0)
@@ -131,13 +131,13 @@ class TensorBoardSettings(Settings):
 
 
 class CallbackSettings(Settings):
-    """What watches the training. A loss that is no number always ends it, and history.csv is always written.
+    """The callbacks of the training. A loss of NaN or infinity always ends it, and history.csv is always written.
 
     Attributes:
         early_stopping: See EarlyStoppingSettings; None trains to the end.
         reduce_lr_on_plateau: See ReduceLROnPlateauSettings; None never lowers the learning rate.
         best_checkpoint: See BestCheckpointSettings; None exports the model as it is at the end.
-        backup: Whether an interrupted training is taken up again after its last whole epoch.
+        backup: Whether an interrupted training resumes after its last whole epoch.
         tensorboard: See TensorBoardSettings; None writes nothing for TensorBoard.
     """
 
@@ -161,11 +161,11 @@ class InputSettings(Settings):
     Attributes:
         cache: `memory` parses a split once and keeps it; `none` reads the files in every epoch; `auto` keeps a split
             whose parsed rows take at most a quarter of the machine's memory.
-        shuffle_rows: Rows of the shuffle buffer where the split is not kept in memory; in memory all are shuffled.
-        auto_shard: How the workers of a `multi_worker` training share the data, as TensorFlow's AutoShardPolicy names
-            it. With `data` all read the same rows and each takes its part of every batch, so that a pass has every row
-            once; with `file` each reads files of its own, which is less work but only right for files of equally many
-            rows. In memory, and to validate, it is always `data`.
+        shuffle_rows: Rows of the shuffle buffer if the split is not kept in memory; in memory all rows are shuffled.
+        auto_shard: How the workers of a `multi_worker` training share the data, as in TensorFlow's AutoShardPolicy.
+            With `data`, all read the same rows and each takes its part of every batch, so that a pass has every row
+            once. With `file`, each reads its own files, which is less work but only correct if all files have the same
+            number of rows. In memory, and for validation, it is always `data`.
     """
 
     cache: Literal["auto", "memory", "none"] = "auto"
@@ -178,7 +178,7 @@ class Phase(Settings):
 
     Attributes:
         epochs: Passes over the training split.
-        freeze: Names of layers that do not learn in this phase; `*` stands for any letters.
+        freeze: Names of layers that do not learn in this phase; `*` stands for any characters.
         learning_rate: Replaces the recipe's; None keeps it.
     """
 
@@ -192,23 +192,23 @@ class TrainerSettings(Settings):
 
     Attributes:
         batch_size: Rows per training step over all replicas together (the global batch).
-        train_steps: Training steps in all; give this, `epochs` or `phases`.
+        train_steps: The number of training steps; give this, `epochs` or `phases`.
         epochs: Passes over the training split; give this, `train_steps` or `phases`.
         phases: Trained one after the other; give this, `train_steps` or `epochs`.
         steps_per_execution: Training steps that TensorFlow runs without returning to Python.
         seed: Seed of the initial weights, the shuffling and everything else that is random in training.
-        strategy: Which `tf.distribute` strategy; `auto` takes what the machine has (all its GPUs, a TPU, or the cluster
+        strategy: The `tf.distribute` strategy; `auto` takes what the machine has (all its GPUs, a TPU, or the cluster
             that TF_CONFIG names), else one device.
-        replicas: Devices of `mirrored`; None takes all GPUs. On a machine without GPUs, the number of CPU devices that
-            rehearse it.
+        replicas: Devices of `mirrored`; None takes all GPUs. On a machine without GPUs, the number of CPU devices with
+            which to rehearse it.
         workers: Processes that train. Without a TF_CONFIG in the environment they are started on this machine.
         parameter_servers: Processes that hold the variables, for `parameter_server`.
         communication: How workers of `multi_worker` reduce their gradients.
-        precision: The Keras dtype policy; `auto` takes what the device is fast at.
-        gpu_memory_limit_mb: The most a GPU may take, in MiB; None takes memory as it is needed.
-        sample_weight: The transformed feature that weighs each row's loss and metrics; it is no input of the model.
-        embedding_layer: The layer whose output the model's `embedding` signature gives.
-        debug: Finds out what is wrong with data or model: runs eagerly, checks every value and names the feature.
+        precision: The Keras dtype policy; `auto` takes the fastest on the device.
+        gpu_memory_limit_mb: The most memory to use of a GPU, in MiB; None takes memory as it is needed.
+        sample_weight: The transformed feature that weights each row's loss and metrics; it is no input of the model.
+        embedding_layer: The layer whose output the model's `embedding` signature returns.
+        debug: Helps to find faults in data or model: runs eagerly, checks every value and names the feature.
         input: See InputSettings.
         optimization: See OptimizationSettings.
         callbacks: See CallbackSettings.
@@ -238,14 +238,14 @@ class TrainerSettings(Settings):
 
     @property
     def in_several_processes(self) -> bool:
-        """Whether the processes of a cluster train; one that TF_CONFIG names, or else one that is started for it."""
+        """Whether a cluster of processes trains: the one that TF_CONFIG names, or else one started for the training."""
         return self.workers > 1 or self.strategy == "parameter_server"
 
     @model_validator(mode="after")
     def _one_length(self) -> TrainerSettings:
-        given = {"train_steps": self.train_steps, "epochs": self.epochs, "phases": self.phases or None}
-        if sum(value is not None for value in given.values()) != 1:
-            received = ", ".join(f"{name}={value}" for name, value in given.items() if value is not None) or "none"
+        lengths = {"train_steps": self.train_steps, "epochs": self.epochs, "phases": self.phases or None}
+        if sum(value is not None for value in lengths.values()) != 1:
+            received = ", ".join(f"{name}={value}" for name, value in lengths.items() if value is not None) or "none"
             raise ValueError(f"give exactly one of train_steps, epochs and phases; received {received}")
         return self
 
@@ -258,7 +258,7 @@ class TrainerSettings(Settings):
             )
         if self.replicas is not None and self.strategy not in ("auto", "mirrored"):
             raise ValueError(f"replicas is for strategy mirrored; received strategy {self.strategy}")
-        # A worker of parameter_server has whole batches of its own.
+        # Each worker of parameter_server processes whole batches.
         replicas = self.replicas or (1 if self.strategy == "parameter_server" else self.workers)
         if self.batch_size % replicas:
             raise ValueError(
@@ -289,19 +289,19 @@ class TrainerSettings(Settings):
         return self
 
     def conflict_with(self, strategy: str) -> str | None:
-        """What of these settings a strategy cannot do in TensorFlow 2.16, in words; None if it can do all.
+        """A message about settings that a strategy does not support in TensorFlow 2.16; None if it supports all.
 
         Args:
-            strategy: One of `Strategy`, or what `auto` turned out to be.
+            strategy: One of `Strategy`, or the one that `auto` resolved to.
         """
         parameter_server = strategy == "parameter_server"
         tensorboard = self.callbacks.tensorboard
         profiles = tensorboard is not None and tensorboard.profile_steps is not None
-        refused = {
+        unsupported = {
             "debug": self.debug and parameter_server,
             "callbacks.tensorboard.profile_steps": profiles and parameter_server,
             "precision mixed_float16": self.precision == "mixed_float16" and parameter_server,
             "optimization.jit_compile": self.optimization.jit_compile and strategy in MANY_PROCESSES,
         }
-        names = [name for name, wanted in refused.items() if wanted]
+        names = [name for name, is_set in unsupported.items() if is_set]
         return f"strategy {strategy} cannot do {' and '.join(names)}; keep one of them" if names else None

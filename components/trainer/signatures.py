@@ -6,7 +6,7 @@ predict_transformed  transformed features by name           -> the same
 transform_features   serialized tf.Examples                 -> every transformed feature, the label included
 transform_label      serialized tf.Examples                 -> the labels alone, as the Evaluator needs them
 embedding            serialized tf.Examples                 -> the output of one layer
-classify, regress    serialized tf.Examples                 -> the prediction, as TensorFlow Serving's APIs want it
+classify, regress    serialized tf.Examples                 -> the prediction, as TensorFlow Serving's APIs define it
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ SERVING_ENVIRONMENT = "SERVING"
 EXAMPLES = [tf.TensorSpec([None], tf.string, name="examples")]
 
 ServingOutputs: TypeAlias = Callable[[Tensors], Tensors]
-"""Maps the model's outputs by name to what is served."""
+"""Maps the model's outputs by name to the served outputs."""
 
 Transform: TypeAlias = Callable[[Mapping[str, RawFeature]], Tensors]
-"""Raw features by name to transformed ones: all that can be made of them."""
+"""Maps raw features by name to all transformed features that can be computed from them."""
 
 Function: TypeAlias = Any
 """A tf.function: TensorFlow ships no types."""
@@ -51,8 +51,8 @@ class Signatures:
         functions: Concrete functions by signature name.
         serving_spec: The parsing spec of the raw features that a serving request may hold.
         model_inputs: The inputs of `predict_transformed`.
-        raw_tensors: The inputs of `predict`; None where there is no such signature.
-        task: What is predicted; None where it is neither of one row's class nor of its number, or several things.
+        raw_tensors: The inputs of `predict`; None if there is no such signature.
+        task: What is predicted; None if it is neither one class nor one number per row.
     """
 
     functions: dict[str, Function]
@@ -70,22 +70,22 @@ def trace(
     embedding_layer: str | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Signatures:
-    """Traces every signature of a model; the model itself once (and its part up to `embedding_layer` once more).
+    """Traces every signature of a model; the model itself is traced once, and its part up to `embedding_layer` again.
 
     Args:
         model: A functional model whose inputs are transformed features.
         transform_output: The transform graph.
         label: The label or labels.
         serving_outputs: See `ServingOutputs`; None serves the model's outputs by name. Floats are served as float32.
-        embedding_layer: The layer that the signature `embedding` gives; None leaves that signature out.
-        class_names: What `classify` calls the classes, in the order of their ids; None calls them by id.
+        embedding_layer: The layer whose output the signature `embedding` returns; None leaves that signature out.
+        class_names: The names of the classes in the order of their ids, for `classify`; None uses the ids.
 
     Raises:
-        TrainingError: There is no such layer, `serving_outputs` gives no tensors by name, or an input of the model
-            needs a raw feature that requests do not have.
+        TrainingError: There is no such layer, `serving_outputs` does not return tensors by name, or an output needs a
+            raw feature that requests do not have.
     """
     layer = transform_output.transform_features_layer()
-    # Called as a Keras layer it would cast raw floats to the precision of the global policy.
+    # Not the layer itself: Keras would cast raw floats to the precision of the global policy.
     transform = layer.call
     serving_spec = _serving_spec(transform_output)
     inputs = model_tensors.model_inputs(model)
@@ -118,18 +118,19 @@ def trace(
 
 
 def _score(model: tf_keras.Model, inputs: list[ModelInput], serving_outputs: ServingOutputs | None) -> Function:
-    @tf.function(input_signature=[{given.spec.name: given.spec for given in inputs}])
+    @tf.function(input_signature=[{model_input.spec.name: model_input.spec for model_input in inputs}])
     def predict_transformed(tensors: Tensors) -> Any:
-        outputs = model_tensors.model_outputs(model, {given.feature: tensors[given.spec.name] for given in inputs})
+        features = {model_input.feature: tensors[model_input.spec.name] for model_input in inputs}
+        outputs = model_tensors.model_outputs(model, features)
         return model_tensors.cast_for_serving(serving_outputs(outputs) if serving_outputs else outputs)
 
     return predict_transformed
 
 
 def _embedding(part: Callable[..., tf.Tensor], inputs: list[ModelInput]) -> Function:
-    @tf.function(input_signature=[{given.spec.name: given.spec for given in inputs}])
+    @tf.function(input_signature=[{model_input.spec.name: model_input.spec for model_input in inputs}])
     def embedding(tensors: Tensors) -> Tensors:
-        values = part({given.feature: tensors[given.spec.name] for given in inputs}, training=False)
+        values = part({model_input.feature: tensors[model_input.spec.name] for model_input in inputs}, training=False)
         return {"embedding": model_tensors.cast_for_serving(values)}
 
     return embedding
@@ -138,7 +139,7 @@ def _embedding(part: Callable[..., tf.Tensor], inputs: list[ModelInput]) -> Func
 def _from_examples(
     function: Function, inputs: list[ModelInput], transform: Transform, spec: Mapping[str, FeatureSpec]
 ) -> Function:
-    """A function of the model's inputs as one of serialized tf.Examples without the label's columns."""
+    """Turns a function of the model's inputs into one of serialized tf.Examples without the label's columns."""
 
     @tf.function(input_signature=EXAMPLES, autograph=False)
     def from_examples(examples: tf.Tensor) -> Any:
@@ -151,11 +152,11 @@ def _from_examples(
 def _from_raw_tensors(
     function: Function, inputs: list[ModelInput], transform: Transform, raw: list[RawTensor]
 ) -> Function:
-    """A function of the model's inputs as one of raw features by name; only of those that it depends on."""
+    """Turns a function of the model's inputs into one of raw features by name, of those that it depends on."""
 
-    @tf.function(input_signature=[{given.name: given.spec for given in raw}], autograph=False)
+    @tf.function(input_signature=[{tensor.name: tensor.spec for tensor in raw}], autograph=False)
     def from_raw_tensors(tensors: Tensors) -> Any:
-        transformed = transform({given.feature: given.to_feature(tensors[given.name]) for given in raw})
+        transformed = transform({tensor.feature: tensor.to_feature(tensors[tensor.name]) for tensor in raw})
         return function(model_tensors.model_feed(inputs, transformed, rows=tf.shape(tensors[raw[0].name])[0]))
 
     return from_raw_tensors
@@ -177,32 +178,32 @@ def _transforms(
 
 
 def _serving_spec(transform_output: tft.TFTransformOutput) -> dict[str, FeatureSpec]:
-    """The raw features that a serving request may hold: all but those that the schema keeps out of SERVING."""
-    kept_out = {
+    """The raw features that a serving request may hold: all but those that the schema excludes from SERVING."""
+    excluded = {
         feature.name
         for feature in transform_output.raw_metadata.schema.feature
         if SERVING_ENVIRONMENT in feature.not_in_environment
     }
-    return {name: spec for name, spec in transform_output.raw_feature_spec().items() if name not in kept_out}
+    return {name: spec for name, spec in transform_output.raw_feature_spec().items() if name not in excluded}
 
 
 def _used_features(inputs: list[ModelInput], scored: Function) -> list[str]:
     """The features that the outputs of a traced function of the model's inputs depend on."""
     operations = [output.op for output in scored.graph.outputs]
     sources = graph_tools.retrieve_sources(operations, ignore_control_dependencies=True)
-    reached = {source.op.name for source in sources}
-    return [given.feature for given in inputs if given.spec.name in reached]
+    source_names = {source.op.name for source in sources}
+    return [model_input.feature for model_input in inputs if model_input.spec.name in source_names]
 
 
 def _raw_sources(layer: tf_keras.layers.Layer, transformed: Iterable[str]) -> list[str]:
-    """The raw features that transformed ones are made of."""
-    # TFT knows, and drops what cannot be computed from what it is fed, but it has no public way to ask beforehand.
+    """The raw features that transformed ones are computed from."""
+    # TFT knows them, since it drops what cannot be computed from its inputs, but has no public way to ask for them.
     loader = layer._saved_model_loader
-    reached = {id(tensor) for name in transformed for tensor in loader._output_to_inputs_map[name]}
+    input_ids = {id(tensor) for name in transformed for tensor in loader._output_to_inputs_map[name]}
     return [
         name
         for name, tensors in loader._structured_inputs.items()
-        if any(id(tensor) in reached for tensor in tf.nest.flatten(tensors, expand_composites=True))
+        if any(id(tensor) in input_ids for tensor in tf.nest.flatten(tensors, expand_composites=True))
     ]
 
 

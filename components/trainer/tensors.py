@@ -18,10 +18,10 @@ FeatureSpec: TypeAlias = tf.io.FixedLenFeature | tf.io.VarLenFeature | tf.io.Spa
 RawFeature: TypeAlias = tf.Tensor | tf.SparseTensor
 
 MISSING: dict[tf.DType, float | str | int] = {tf.float32: float("nan"), tf.string: "", tf.int64: tf.int64.min}
-"""The value that stands for a missing one, by dtype: a plain tensor has no holes."""
+"""The value that marks a missing one, by dtype, because a plain tensor has no gaps."""
 
 RESERVED = "self"
-"""The one word that TensorFlow does not take as the name of a signature's input."""
+"""The one word that TensorFlow does not accept as the name of a signature's input."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class RawTensor:
 
     Attributes:
         feature: The feature's name in the raw schema.
-        name: The tensor's name: the feature's, with whatever a signature cannot have replaced by `_`.
+        name: The tensor's name: the feature's, with characters that a signature does not allow replaced by `_`.
         dtype: `tf.float32`, `tf.int64` or `tf.string`.
         shape: The shape of one row: `()` for one value, `(None,)` for any number of values (padded with `missing`).
-        fixed_shape: The shape that the transform graph takes, for a feature that every row has; None for one that may
-            be missing, which it takes as a SparseTensor.
+        fixed_shape: The shape that the transform graph takes, if every row has the feature; None if it may be missing,
+            in which case the graph takes a SparseTensor.
     """
 
     feature: str
@@ -54,7 +54,7 @@ class RawTensor:
         return MISSING[self.dtype] if self.fixed_shape is None else None
 
     def to_feature(self, values: tf.Tensor) -> RawFeature:
-        """What `tf.io.parse_example` gives for tf.Examples of the same rows: missing values are not there at all."""
+        """What `tf.io.parse_example` returns for tf.Examples of the same rows, where missing values are absent."""
         if self.fixed_shape is not None:
             return tf.reshape(values, [-1, *self.fixed_shape])
         rows = values if self.shape else tf.expand_dims(values, axis=1)
@@ -74,17 +74,17 @@ class RawTensor:
 def raw_tensors_from_schema(
     schema: schema_pb2.Schema, feature_spec: Mapping[str, FeatureSpec], features: Iterable[str]
 ) -> list[RawTensor] | None:
-    """The tensors for `features`, in their order; None where one of them is declared as sparse or ragged.
+    """The tensors for `features`, in their order; None if one of them is declared as sparse or ragged.
 
     Args:
-        schema: The raw schema; it tells the features with one value from those with several.
+        schema: The raw schema, which distinguishes features with one value from those with several.
         feature_spec: The parsing spec of every raw feature.
-        features: Names of the raw features wanted.
+        features: Names of raw features.
     """
     one_value = {feature.name for feature in schema.feature if feature.value_count.max == 1}
-    wanted = list(features)
+    feature_names = list(features)
     tensors = []
-    for feature, name in zip(wanted, tensor_names(wanted), strict=True):
+    for feature, name in zip(feature_names, tensor_names(feature_names), strict=True):
         spec = feature_spec[feature]
         if isinstance(spec, tf.io.FixedLenFeature):
             fixed = tuple(spec.shape)
@@ -98,31 +98,31 @@ def raw_tensors_from_schema(
 
 
 def tensor_names(names: Iterable[str]) -> list[str]:
-    """Names that a signature's inputs can have, one for each of `names` and the same wherever possible.
+    """Valid names for a signature's inputs, one for each of `names` and unchanged wherever possible.
 
-    TensorFlow takes letters, digits and `_`, a letter first, and takes upper and lower case for the same.
+    TensorFlow accepts letters, digits and `_`, with a letter first, and does not distinguish upper and lower case.
     """
-    taken: set[str] = set()
+    used_names: set[str] = set()
     unique_names = []
     for name in names:
-        plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        base = plain if plain[:1].isalpha() and plain != RESERVED else f"feature_{plain}"
+        sanitized = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        base = sanitized if sanitized[:1].isalpha() and sanitized != RESERVED else f"feature_{sanitized}"
         unique, number = base, 2
-        while unique.lower() in taken:
+        while unique.lower() in used_names:
             unique, number = f"{base}_{number}", number + 1
-        taken.add(unique.lower())
+        used_names.add(unique.lower())
         unique_names.append(unique)
     return unique_names
 
 
 def _sparse(rows: tf.Tensor, present: tf.Tensor) -> tf.SparseTensor:
     """The present values of `rows` [batch, width], moved to the front of their rows."""
-    places = tf.where(present)
-    counted = tf.cast(present, tf.int64)
-    columns = tf.gather_nd(tf.cumsum(counted, axis=1, exclusive=True), places)
-    width = tf.maximum(tf.reduce_max(tf.reduce_sum(counted, axis=1)), 0)
+    positions = tf.where(present)
+    counts = tf.cast(present, tf.int64)
+    columns = tf.gather_nd(tf.cumsum(counts, axis=1, exclusive=True), positions)
+    width = tf.maximum(tf.reduce_max(tf.reduce_sum(counts, axis=1)), 0)
     shape: Any = tf.stack([tf.shape(rows, tf.int64)[0], width])
-    return tf.SparseTensor(tf.stack([places[:, 0], columns], axis=1), tf.gather_nd(rows, places), shape)
+    return tf.SparseTensor(tf.stack([positions[:, 0], columns], axis=1), tf.gather_nd(rows, positions), shape)
 
 
 Tensors: TypeAlias = Mapping[str, tf.Tensor]
@@ -134,8 +134,8 @@ class ModelInput:
 
     Attributes:
         feature: The transformed feature that it takes.
-        spec: Name, dtype and shape, with a batch dimension of any size. The name is the feature's, as far as a
-            signature's input can be called so.
+        spec: Name, dtype and shape, with a batch dimension of any size. The name is the feature's, if that is valid
+            for a signature's input; see `tensor_names`.
     """
 
     feature: str
@@ -144,7 +144,7 @@ class ModelInput:
     def fit(self, values: tf.Tensor) -> tf.Tensor:
         """The transformed feature in the input's dtype and shape, as `fit` feeds it.
 
-        A transformed integer is always int64, where a model of images may take uint8; and Keras takes [batch] for
+        A transformed integer is always int64, whereas a model of images may take uint8; and Keras accepts [batch] for
         [batch, 1].
         """
         values = tf.cast(values, self.spec.dtype)
@@ -179,17 +179,17 @@ def model_inputs(model: tf_keras.Model) -> list[ModelInput]:
 
 
 def model_feed(inputs: list[ModelInput], transformed: Tensors, rows: tf.Tensor) -> dict[str, tf.Tensor]:
-    """What the model's inputs get, by tensor name; see `ModelInput.placeholder` for what is not among `transformed`."""
+    """The values of the model's inputs by tensor name; a placeholder for each that is not among `transformed`."""
     return {
-        given.spec.name: given.fit(transformed[given.feature])
-        if given.feature in transformed
-        else given.placeholder(rows)
-        for given in inputs
+        model_input.spec.name: model_input.fit(transformed[model_input.feature])
+        if model_input.feature in transformed
+        else model_input.placeholder(rows)
+        for model_input in inputs
     }
 
 
 def model_outputs(model: tf_keras.Model, inputs: Tensors) -> Tensors:
-    """The model's outputs for inputs by feature, by the outputs' names."""
+    """The model's outputs by name, for inputs by feature."""
     outputs = model(dict(inputs), training=False)
     if isinstance(outputs, Mapping):
         return dict(outputs)
@@ -197,7 +197,7 @@ def model_outputs(model: tf_keras.Model, inputs: Tensors) -> Tensors:
 
 
 def cast_for_serving(outputs: Any) -> Any:
-    """Floats as float32, whatever precision the model computes in: clients know no bfloat16."""
+    """Casts floats to float32, whatever precision the model computes in: clients do not support bfloat16."""
     return tf.nest.map_structure(
         lambda tensor: tf.cast(tensor, tf.float32) if tensor.dtype.is_floating else tensor, outputs
     )
@@ -207,10 +207,10 @@ def check_serving_outputs(outputs: Any) -> None:
     """Checks what the recipe's `serving_outputs` returned.
 
     Raises:
-        TrainingError: It is no mapping of names to tensors.
+        TrainingError: It is not a mapping of names to tensors.
     """
-    named = isinstance(outputs, Mapping) and all(isinstance(tensor, tf.Tensor) for tensor in outputs.values())
-    if not named or not outputs:
+    is_named = isinstance(outputs, Mapping) and all(isinstance(tensor, tf.Tensor) for tensor in outputs.values())
+    if not is_named or not outputs:
         raise TrainingError(
             f"serving_outputs in the recipe's model.py: received {outputs}, expected tensors by name.",
             'Return a dict with a tensor of shape [batch, ...] a name, such as {"probabilities": ...}.',
@@ -221,7 +221,7 @@ def embedding_model(model: tf_keras.Model, layer: str) -> Callable[..., tf.Tenso
     """The model up to the output of one of its layers.
 
     Raises:
-        TrainingError: The model has no such layer, or uses it several times, or not for one tensor.
+        TrainingError: The model has no such layer or uses it several times, or the layer has several outputs.
     """
     names = [candidate.name for candidate in model.layers]
     if layer not in names:

@@ -55,7 +55,7 @@ class Result:
     """How a training went.
 
     Attributes:
-        validation_metrics: Those of the exported model by name, without `val_`; None is a value that is no number.
+        validation_metrics: Those of the exported model by name, without `val_`; None stands for a non-finite value.
         facts: For the model's card: epochs, steps, replicas, and the strategy in words.
     """
 
@@ -67,8 +67,8 @@ def train(job: Job, progress: str | None = None) -> None:
     """Trains in this process, alone or as one of several, and exports the model if this is the chief.
 
     Args:
-        job: What is trained.
-        progress: The file that says how far the training is; None writes none.
+        job: The training.
+        progress: The file for the training's progress; None writes none.
     """
     bypass_libraries()
     settings = job.settings
@@ -80,7 +80,7 @@ def train(job: Job, progress: str | None = None) -> None:
     devices.check_files(job.train_files, settings)
     strategy = devices.create_strategy(settings)
 
-    # Precision, of whatever is built from here to the trained model
+    # Precision, for everything that is built from here on until the model is trained
     with devices.precision_policy(settings.precision, not devices.is_parameter_server(strategy)) as policy:
         # Data
         model_features, data = open_data(job, transform_output)
@@ -92,7 +92,7 @@ def train(job: Job, progress: str | None = None) -> None:
         with strategy.scope():
             model = build()
 
-        # Restore and fit: `fit` says what is restored in which order
+        # Restore and fit: see `fit` for what is restored in which order
         note = devices.describe_strategy(strategy, policy)
         _log(f"Training in {note}")
         result = fit(model, recipe, job, data, strategy, note, progress)
@@ -138,20 +138,20 @@ def fit(
     """Trains the model, phase by phase, from where an interrupted training of the same job stopped.
 
     Args:
-        model: Not compiled.
+        model: Not compiled; when this returns, it is the one to export.
         recipe: The recipe's model.py.
-        job: What is trained.
-        data: What is learned from.
-        strategy: In whose scope the model was built.
-        note: What the live table shows beside the metrics.
+        job: The training.
+        data: The splits.
+        strategy: The strategy in whose scope the model was built.
+        note: A text for the live table, beside the metrics.
         progress: See `train`.
 
     Returns:
-        How it went; the model is the one to export.
+        How it went.
 
     Raises:
-        TrainingError: There is less data than a batch, the model has not an output for each class, or the loss became
-            NaN.
+        TrainingError: There are fewer rows than one batch needs, the model lacks an output for some class, or the loss
+            became NaN.
     """
     settings = job.settings
     plans = schedule.plan_phases(settings, data.train.rows)
@@ -167,21 +167,22 @@ def fit(
         checks.check_shapes(model, next(iter(batches)))
     first_rows = data.train.first_rows()
     history: dict[str, list[float]] = {}
-    # What an interrupted training is restored from, in this order. The order is important.
-    # 1. The weights are those that `build_model` gave them, seeded or pre-trained.
-    # 2. Phase by phase, the model is compiled: a new optimizer, with its variables, so that there is what to restore.
-    # 3. Before `fit`, what was kept of the last whole epoch: weights, optimizer (moments, the learning rate, the loss
-    #    scale, and the steps that a schedule counts), the layers' random generators, history.csv and best weights.
-    # 4. `fit` is given the epoch to go on with, and the batches from that epoch's first step on. A phase that was done
-    #    has no epoch left.
-    # 5. As `fit` begins, the callbacks set themselves to zero; TrainingState, the last one, then gives early stopping,
-    #    reduce_lr_on_plateau and best_checkpoint back what they had counted, and early stopping its best weights.
-    # 6. After the last phase, the weights of the best epoch, where `best_checkpoint` is asked for: `_final_history`.
-    # Not restored: TensorBoard's curves of the epochs before, and numbers that a layer of the recipe's own draws by
-    # tf.random.uniform and the like, which begin anew.
+    # How an interrupted training is restored. The order is important.
+    # 1. `build_model` sets the weights, seeded or pre-trained.
+    # 2. Each phase compiles the model: a new optimizer, with its variables, so that there is something to restore into.
+    # 3. Before `fit`, the state after the last whole epoch is restored: weights, optimizer (moments, the learning rate,
+    #    the loss scale, and the steps that a schedule counts), the layers' random generators, history.csv and best
+    #    weights.
+    # 4. `fit` is given the epoch to continue with, and the batches from that epoch's first step on. A phase that was
+    #    finished has no epochs left.
+    # 5. When `fit` begins, the callbacks reset themselves. TrainingState, the last one, then restores the counters of
+    #    early stopping, reduce_lr_on_plateau and best_checkpoint, and early stopping's best weights.
+    # 6. After the last phase, `_final_history` loads the weights of the best epoch if `best_checkpoint` is set.
+    # Not restored: TensorBoard's curves of earlier epochs, and the random state of recipe layers that draw numbers by
+    # tf.random.uniform and the like; they start over.
     for number, plan in enumerate(plans):
         with strategy.scope():
-            # Parameter servers know no generators, and train in no order that could be repeated.
+            # Parameter servers do not support generators, and do not train in a repeatable order anyway.
             changed = [] if devices.is_parameter_server(strategy) else resuming.use_generators(model, settings.seed)
             building.compile_model(model, recipe, settings, plan, first_rows)
         if number == 0:
@@ -195,7 +196,7 @@ def fit(
                 epochs=plan.epochs,
                 steps_per_epoch=plan.steps_per_epoch,
                 validation_data=data.eval.evaluation_batches(settings.input),
-                # Said outright, for several steps an execution cannot find the end of the data by themselves.
+                # Needed because an execution of several steps cannot detect the end of the data.
                 validation_steps=data.eval.evaluation_steps,
                 callbacks=[
                     *callbacks.watchers(plans[-1].epochs, note, not devices.is_parameter_server(strategy), progress),
@@ -210,17 +211,17 @@ def fit(
 
 
 def last_validation_metrics(history: Mapping[str, Sequence[float]]) -> dict[str, float | None]:
-    """The validation metrics of the last epoch; None is a value that is no number.
+    """The validation metrics of the last epoch; None stands for a non-finite value.
 
     Args:
-        history: Values by metric, one an epoch: the `history` of tf_keras.callbacks.History.
+        history: Values by metric, one per epoch: the `history` of tf_keras.callbacks.History.
     """
     last = {name[4:]: float(values[-1]) for name, values in history.items() if name.startswith("val_")}
     return {name: value if math.isfinite(value) else None for name, value in last.items()}
 
 
 def augmentation(recipe: types.ModuleType, settings: TrainerSettings) -> Augment | None:
-    """The optional function `augment(features, seed, params)` of a recipe's model.py, its params filled in."""
+    """The optional function `augment(features, seed, params)` of a recipe's model.py, with `params` bound."""
     augment = getattr(recipe, "augment", None)
     return functools.partial(augment, params=settings.params) if augment else None
 
@@ -233,12 +234,12 @@ def _callbacks_and_start(
     batches: tf.data.Dataset,
     strategy: tf.distribute.Strategy,
 ) -> tuple[list[tf_keras.callbacks.Callback], int]:
-    """What recipe.yaml asks for, before what keeps the training's state; and the epoch to begin with, once restored."""
+    """The callbacks that recipe.yaml asks for, then the one that keeps the state; and the epoch to start with."""
     settings = job.settings.callbacks
     chosen = callbacks.from_settings(settings, job.model_run_dir)
     initial_epoch, state = plan.initial_epoch, None
     if settings.backup and job.checkpoint_dir:
-        # A folder a phase: a phase that was done is skipped, for its state says that all its epochs were.
+        # One folder per phase: a finished phase is skipped, because its state says that all its epochs are done.
         folder = f"{job.checkpoint_dir}/phase-{phase}"
         with strategy.scope():
             state = resuming.TrainingState(folder, job.model_run_dir, model, chosen, strategy)
@@ -250,8 +251,9 @@ def _callbacks_and_start(
         chosen.append(profiling.Profile(profiled, plan.steps_per_epoch, folder, devices.is_chief(strategy)))
     if devices.is_chief(strategy):
         if settings.tensorboard and settings.tensorboard.example_images:
-            shown = batches.skip(initial_epoch - plan.initial_epoch)
-            chosen.append(callbacks.ExampleImages(shown, settings.tensorboard.example_images, job.model_run_dir))
+            num_images = settings.tensorboard.example_images
+            shown_batches = batches.skip(initial_epoch - plan.initial_epoch)
+            chosen.append(callbacks.ExampleImages(shown_batches, num_images, job.model_run_dir))
         history_path = Path(job.model_run_dir, HISTORY_FILE)
         goes_on = phase > 0 or (state is not None and state.was_restored)
         chosen.append(tf_keras.callbacks.CSVLogger(str(history_path), append=goes_on))
@@ -266,13 +268,13 @@ def _profiled_steps(settings: TrainerSettings) -> tuple[int, int] | None:
 def _final_history(
     model: tf_keras.Model, job: Job, split: Split, history: dict[str, list[float]]
 ) -> dict[str, list[float]]:
-    """Takes the best weights where they are kept; returns the validation metrics of the weights that the model has."""
-    wanted = job.settings.callbacks
-    if wanted.best_checkpoint:
+    """Loads the best weights if they were kept; returns the validation metrics of the model's final weights."""
+    settings = job.settings.callbacks
+    if settings.best_checkpoint:
         model.load_weights(f"{job.model_run_dir}/{callbacks.BEST_WEIGHTS}").expect_partial()
-    if history and not wanted.best_checkpoint and not wanted.early_stopping:
+    if history and not settings.best_checkpoint and not settings.early_stopping:
         return history
-    # The model is not, or not surely, the last epoch's.
+    # The model is not, or may not be, that of the last epoch.
     batches = split.evaluation_batches(job.settings.input)
     metrics = model.evaluate(batches, steps=split.evaluation_steps, verbose=0, return_dict=True)
     return {f"val_{name}": [value] for name, value in metrics.items()}
@@ -288,6 +290,6 @@ def _facts(last: Plan, strategy: tf.distribute.Strategy) -> dict[str, Any]:
 
 
 def _log(*lines: str) -> None:
-    """Writes lines to the node's log, at once: what comes next may take long."""
+    """Writes lines to the node's log at once, since the next step may take long."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()

@@ -1,6 +1,6 @@
 """One process of a training in several: `python -m components.trainer.worker_process TASK`, started by `cluster`.
 
-TASK is the file of what it is to do, or a folder with a file for each: on a cluster all workers get one command.
+TASK is the file of its task, or a folder with a file for each process: on a cluster all workers get the same command.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contracts.errors import MillraceError
 
 
 def main(task_path: str) -> None:
-    """Trains, or serves those that train. An error is written to `failure_path`; the exit code is then 1."""
+    """Trains, or serves the coordinator. An error is written to `failure_path`; the exit code is then 1."""
     task = Task.model_validate_json(_own_file(Path(task_path)).read_text(encoding="utf-8"))
     if task.parent is not None:
         processes.die_with(task.parent)
@@ -37,22 +37,22 @@ def main(task_path: str) -> None:
         exit_code = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    # Taking TensorFlow apart again waits for processes that may be gone, and ends in a traceback of its own.
+    # A normal exit would have TensorFlow wait for processes that may be gone, and end with another traceback.
     os._exit(exit_code)
 
 
 def is_server() -> bool:
-    """Whether this task only serves a coordinator, as workers and parameter servers of `parameter_server` do."""
+    """Whether this task only serves the coordinator, as workers and parameter servers of `parameter_server` do."""
     config = cluster_config()
     return "ps" in config.get("cluster", {}) and config["task"]["type"] in ("worker", "ps")
 
 
 def serve() -> None:
-    """Serves the coordinator; does not return, for whoever started the task ends it when the coordinator is done."""
+    """Serves the coordinator; does not return: whoever started the task ends it when the coordinator is done."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     cluster = resolver.cluster_spec()
     options = tf.compat.v1.ConfigProto()
-    # A step waits in one of these threads for others to be done; with as few as cores it may wait for ever.
+    # A step may occupy one of these threads while it waits for other steps; with only one per core they can deadlock.
     options.inter_op_parallelism_threads = max(os.cpu_count() or 1, cluster.num_tasks("worker") + 1)
     server = tf.distribute.Server(
         cluster, job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc", config=options
@@ -61,7 +61,7 @@ def serve() -> None:
 
 
 def _own_file(path: Path) -> Path:
-    """This process's file; of a folder, the one that TF_CONFIG names."""
+    """This process's task file: `path` itself, or the file in that folder for the task that TF_CONFIG names."""
     if not path.is_dir():
         return path
     task = cluster_config()["task"]
