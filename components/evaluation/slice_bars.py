@@ -142,7 +142,7 @@ def _small(small_slices: Sequence[tuple[str, int]], settings: EvaluatorSettings)
     if not small_slices:
         return []
     named = listed([f"{name} ({rows:,})" for name, rows in small_slices])
-    return [f"Not judged, for they have fewer than {settings.min_slice_rows} rows: {named}."]
+    return [f"Not judged, because they have fewer than {settings.min_slice_rows} rows: {named}."]
 
 
 def _unsure(claims: Sequence[_Claim]) -> list[str]:
@@ -164,7 +164,7 @@ def _undefined(slices: Sequence[Slice], settings: EvaluatorSettings) -> list[str
         return compared and bar.max_loss is not None and part.differences.get(metric) is None
 
     named = [f"{metric} of {_name(part)}" for part in slices for metric in part.metrics if unknown(part, metric)]
-    return [f"Not judged, for it cannot be computed: {listed(named)}."] if named else []
+    return [f"Not judged, because it cannot be computed: {listed(named)}."] if named else []
 
 
 def listed(texts: Sequence[str]) -> str:

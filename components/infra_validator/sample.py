@@ -125,7 +125,8 @@ def _places(rows: set[bytes], raw: Sequence[str], transformed: Sequence[str]) ->
                 places.setdefault(row, (number, transformed_row))
     except ValueError as error:
         raise DataError(
-            f"{', '.join(transformed)} has not a row for each row of {', '.join(raw)}.", "Run with --from Transform."
+            f"{', '.join(transformed)} does not have a row for each row of {', '.join(raw)}.",
+            "Run with --from Transform.",
         ) from error
     return places
 

@@ -68,7 +68,7 @@ def _check_added_losses(model: tf_keras.Model, features: Mapping[str, tf.Tensor]
     for name in names_in_training:
         if name not in names:
             raise TrainingError(
-                f"{setting} the layer {name!r} adds a loss in training alone, so that it cannot be tried beforehand "
+                f"{setting} the layer {name!r} adds a loss only in training, so it cannot be checked beforehand "
                 "whether it is a mean over the rows.",
                 "Let it add the loss whatever `training` is, or set gradient_accumulation to 1.",
             )
@@ -77,7 +77,7 @@ def _check_added_losses(model: tf_keras.Model, features: Mapping[str, tf.Tensor]
         # Written so that a NaN is refused as well.
         if not abs(batch_losses.mean() - row_losses.mean()) <= TOLERANCE * scale + np.ptp(batch_losses):
             raise TrainingError(
-                f"{setting} the loss that the layer {name!r} adds is no mean over the rows: it is "
+                f"{setting} the loss that the layer {name!r} adds is not a mean over the rows: it is "
                 f"{batch_losses.mean():.6g} for {len(rows)} rows together, and {row_losses.mean():.6g} on average for "
                 "each of them alone.",
                 "Add a mean (tf.reduce_mean over the rows), or set gradient_accumulation to 1.",
@@ -85,7 +85,7 @@ def _check_added_losses(model: tf_keras.Model, features: Mapping[str, tf.Tensor]
         if scale == 0:
             logging.warning(
                 "The layer %r adds a loss that is 0 for the first rows, so it is not known whether it is a mean over "
-                "the rows. Only if it is, is gradient_accumulation right.",
+                "the rows. gradient_accumulation is correct only if it is.",
                 name,
             )
 

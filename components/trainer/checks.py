@@ -145,7 +145,7 @@ def checked_numerics(active: bool) -> Iterator[None]:
         yield
     except tf.errors.InvalidArgumentError as error:
         raise TrainingError(
-            f"Training met a value that is no number.\n{_without_tensors(error.message)}",
+            f"Training produced a value that is NaN or infinite.\n{_without_tensors(error.message)}",
             "Look at what that operation is given; the whole message with all values is in the log.",
         ) from error
     finally:

@@ -94,7 +94,7 @@ def _a_setting_of_the_trainer_retrains_only(project: Project) -> None:
     assert "its input model is new: Trainer ran before it" in why
     assert ". Blessed: AUC is 0.9" in why
     assert "the served model's 0.9463 (allowed 0.0100; look 1 at these rows)" in why
-    assert "Not judged, for they have fewer than 30 rows: payment_type=No Charge (20); " in why
+    assert "Not judged, because they have fewer than 30 rows: payment_type=No Charge (20); " in why
 
 
 def _a_bar_reevaluates_only_and_refuses_the_model(project: Project) -> None:

@@ -227,7 +227,7 @@ def test_slices_are_compared_with_the_baseline_and_held_to_their_bars(output: Ou
         "Refused: MeanSquaredError of hour=1 (40 rows) is 0.1575, 0.0500 worse than the served model's, "
         "expected a loss ≤ 0.02."
     )
-    assert summarized["not_judged"] == ["Not judged, for they have fewer than 30 rows: hour=2 (20)."]
+    assert summarized["not_judged"] == ["Not judged, because they have fewer than 30 rows: hour=2 (20)."]
 
 
 def test_a_reference_that_is_not_served_is_a_second_model_to_compare_with(output: Output) -> None:

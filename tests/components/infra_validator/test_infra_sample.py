@@ -66,5 +66,5 @@ def test_rows_of_another_split_are_refused(tmp_path: Path) -> None:
 
 def test_transformed_rows_of_another_number_are_refused(tmp_path: Path) -> None:
     raw, made = [write(tmp_path / "raw", [1, 2])], [write(tmp_path / "made", [1])]
-    with pytest.raises(DataError, match=r"/made has not a row for each row of .*/raw\."):
+    with pytest.raises(DataError, match=r"/made does not have a row for each row of .*/raw\."):
         sample.read_batches(keep(tmp_path, [1]), 100, raw, made, SPEC)

@@ -128,7 +128,7 @@ def test_a_mean_of_what_is_drawn_at_random_passes() -> None:
     ids=["sum", "rows", "variance", "noisy_sum"],
 )
 def test_what_is_added_as_no_mean_over_the_rows_is_refused(loss: Any) -> None:
-    with pytest.raises(TrainingError, match=r"the loss that the layer 'other' adds is no mean over the rows: it is "):
+    with pytest.raises(TrainingError, match=r"the loss that the layer 'other' adds is not a mean over the rows: it "):
         penalized(Penalty(mean_of_squares), Penalty(loss, name="other"), groups=2)
 
 
@@ -136,14 +136,14 @@ def test_the_message_about_an_added_sum_says_how_to_mend_it() -> None:
     with pytest.raises(TrainingError) as caught:
         penalized(Penalty(lambda x: tf.cast(tf.shape(x)[0], tf.float32)), groups=4)
     assert str(caught.value) == (
-        "trainer.optimization.gradient_accumulation is 4, but the loss that the layer 'penalty' adds is no mean over "
-        "the rows: it is 8 for 8 rows together, and 1 on average for each of them alone.\n"
+        "trainer.optimization.gradient_accumulation is 4, but the loss that the layer 'penalty' adds is not a mean "
+        "over the rows: it is 8 for 8 rows together, and 1 on average for each of them alone.\n"
         "Add a mean (tf.reduce_mean over the rows), or set gradient_accumulation to 1."
     )
 
 
 def test_what_is_added_in_training_alone_is_refused() -> None:
-    with pytest.raises(TrainingError, match=r"the layer 'penalty' adds a loss in training alone, so that it cannot be"):
+    with pytest.raises(TrainingError, match=r"the layer 'penalty' adds a loss only in training, so it cannot be "):
         penalized(Penalty(mean_of_squares, in_training_alone=True), groups=2)
 
 

@@ -95,7 +95,7 @@ def test_the_operation_that_gives_no_number_is_named_while_it_is_asked_for() -> 
     with pytest.raises(TrainingError) as caught:
         fit(active=True)
     first, layer, operation, *lines = str(caught.value).splitlines()
-    assert first == "Training met a value that is no number."
+    assert first == "Training produced a value that is NaN or infinite."
     assert layer == "Exception encountered when calling layer 'tf.math.log' (type TFOpLambda)."
     assert operation == '!!! Detected Infinity or NaN in output 0 of eagerly-executing op "Log" (# of outputs: 1) !!!'
     assert "  # of -Inf elements: 4" in lines
