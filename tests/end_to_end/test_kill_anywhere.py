@@ -11,7 +11,6 @@ def test_a_killed_run_goes_on_to_the_state_of_a_quiet_one(tmp_path: Path) -> Non
     chaos = Chaos(tmp_path)
     assert chaos.quiet.digests
     for moment in (
-        "worker after PutExecution #13",
         "worker open artifacts/serving/taxi/.incoming-X/assets.extra/card.json #1",
         "front os.rename artifacts/logs/taxi-N-N/.report.html.X #1",
     ):
