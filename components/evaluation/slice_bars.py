@@ -164,7 +164,7 @@ def _undefined(slices: Sequence[Slice], settings: EvaluatorSettings) -> list[str
         return compared and bar.max_loss is not None and part.differences.get(metric) is None
 
     named = [f"{metric} of {_name(part)}" for part in slices for metric in part.metrics if unknown(part, metric)]
-    return [f"Not judged, because it cannot be computed: {listed(named)}."] if named else []
+    return [f"Not judged, because these rows do not suffice to compute it: {listed(named)}."] if named else []
 
 
 def listed(texts: Sequence[str]) -> str:

@@ -201,7 +201,7 @@ def _paths(paths: Sequence[PathDifference]) -> Table:
             Column("Largest difference", _difference, "number"),
             Column("Allowed", lambda path: f"{path.tolerance.absolute:.1g}", "number"),
             Column("Of", lambda path: path.output),
-            Column("In row", lambda path: path.row, "number"),
+            Column("In row", lambda path: "" if path.row is None else path.row, "number"),
             Column("By feature", lambda path: path.feature or ""),
         ],
     )

@@ -232,7 +232,9 @@ def test_a_loss_in_a_slice_refuses_where_it_is_shown() -> None:
         "Refused: AUC of hour=1 (900 rows) is 0.9000, 0.0500 worse than the served model's, shown to miss its bar: "
         "a loss ≤ 0.02."
     )
-    assert decision.not_judged == ["Not judged, because it cannot be computed: AUC of hour=2 (90 rows)."]
+    assert decision.not_judged == [
+        "Not judged, because these rows do not suffice to compute it: AUC of hour=2 (90 rows)."
+    ]
     assert judged(part("hour=1", 900, 0.9, apart(-0.03, 0.01)), metrics=bars).outcome == "blessed"
 
 
@@ -242,7 +244,7 @@ def test_slices_that_are_too_small_or_undefined_are_named_and_not_judged() -> No
     assert decision.outcome == "blessed"
     assert decision.not_judged == [
         "Not judged, because they have fewer than 30 rows: hour=4 (29); hour=5 (12); hour=6 (2); and 1 more.",
-        "Not judged, because it cannot be computed: AUC of hour=1 (40 rows).",
+        "Not judged, because these rows do not suffice to compute it: AUC of hour=1 (40 rows).",
     ]
     assert judged(small=small, metrics={"AUC": {"lower_bound": 0.9, "slices": {}}}).not_judged == []
 
