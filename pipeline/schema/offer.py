@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
+from contracts.data_verdict import DATA_SET
 from contracts.errors import MillraceError
 from contracts.file_names import ANOMALIES_FILE, SCHEMA_FILE, STATISTICS_FILE
 from contracts.near_names import did_you_mean
@@ -21,7 +22,7 @@ from pipeline.plan.recipe import Recipe
 from pipeline.schema import changes, editing, reviewed_files
 from pipeline.schema.changes import Proposal
 from pipeline.schema.data import Rows, read_columns
-from pipeline.schema.rules import DATA_SET, Data, propose_changes
+from pipeline.schema.rules import Data, propose_changes
 
 _Reason = anomalies_pb2.AnomalyInfo
 COVERED = frozenset(

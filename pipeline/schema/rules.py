@@ -10,15 +10,13 @@ import numpy as np
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from contracts.data_verdict import DATA_SET
 from pipeline.plan.preflight import UNUSED_STAGES
 from pipeline.schema import changes
 from pipeline.schema.changes import Change, Proposal
 from pipeline.schema.data import Column, Columns, Count, Rows
 
 NUM_EXAMPLES = 3
-
-DATA_SET = "the data set"
-"""The name under which anomalies that concern no single feature are reported."""
 
 
 @dataclass(frozen=True)
