@@ -232,10 +232,11 @@ def _call(words: Sequence[str]) -> int:
     early: list[int] = []
 
     def hand_on(number: int, _frame: FrameType | None) -> None:
-        # A terminal sends Ctrl-C to both.
-        if number != signal.SIGINT and process is None:
+        if number == signal.SIGINT:
+            return  # A terminal sends Ctrl-C to both.
+        if process is None:
             early.append(number)
-        elif number != signal.SIGINT and process is not None:
+        else:
             process.send_signal(number)
 
     # Before the command starts, or a signal that comes right after would end this process alone.
