@@ -10,22 +10,35 @@ from setuptools import find_namespace_packages, find_packages, setup
 
 ROOT = Path(__file__).parent
 
-REQUIREMENTS = [
-    "tfx==1.16.0",
-    "tensorflow==2.16.2",
-    "tf-keras==2.16.0",
-    "tensorflow-data-validation==1.16.1",
-    "tensorflow-model-analysis==0.47.1",
-    "tensorflow-transform==1.16.0",
-    "tfx-bsl==1.16.1",
-    "ml-metadata==1.16.0",
-    "apache-beam==2.62.0",
+# The two sets of versions that belong together (docs/sets.md): package → its release in the set for Python 3.10, and in
+# the set for Python 3.11 to 3.13.
+SETS = {
+    "tfx": ("1.16", "1.21"),
+    "tensorflow": ("2.16", "2.21"),
+    "tf-keras": ("2.16", "2.21"),
+    "tensorflow-data-validation": ("1.16", "1.21"),
+    "tensorflow-model-analysis": ("0.47", "0.52"),
+    "tensorflow-transform": ("1.16", "1.21"),
+    "tfx-bsl": ("1.16", "1.21"),
+    "ml-metadata": ("1.16", "1.21"),
+    # The older set's is the newest whose Flink runner Maven Central has.
+    "apache-beam[dill]": ("2.62", "2.77"),
     # TensorBoard's Profile tab: the version that reads what this TensorFlow profiles.
-    "tensorboard-plugin-profile==2.16.0",
+    "tensorboard-plugin-profile": ("2.16", "2.22"),
+    # Kubeflow Pipelines: the newest SDK that shares the set's protobuf.
+    "kfp": ("2.5", "2.16"),
+}
+
+REQUIREMENTS = [
+    *(f"{name}~={old}.0 ; python_version < '3.11'" for name, (old, _) in SETS.items()),
+    *(f"{name}~={new}.0 ; python_version >= '3.11'" for name, (_, new) in SETS.items()),
+    # What TensorFlow writes its training curves with; the newer one no longer brings it.
+    "tensorboard",
     # The set's own version; its protos are the warm-up requests beside an exported model.
     "tensorflow-serving-api",
-    # pkg_resources, which this set imports, left setuptools in 81.
-    "setuptools<81",
+    # pkg_resources, which the older set imports, left setuptools in 81.
+    "setuptools<81 ; python_version < '3.11'",
+    "setuptools ; python_version >= '3.11'",
     # What TFX brings and is imported here too, in the set's own versions.
     "absl-py",
     "attrs",
@@ -52,8 +65,7 @@ REQUIREMENTS = [
     # Its clients: connections that are kept, and retries.
     "urllib3>=1.26,<3",
     "tenacity>=9,<10",
-    # Kubeflow Pipelines: the newest SDK that shares this set's protobuf.
-    "kfp>=2.5,<2.6",
+    # Kubeflow Pipelines: parts of the SDK.
     "kfp-kubernetes",
     "kfp-server-api",
     # Its tasks' pods, and the pods of a training.
@@ -119,7 +131,7 @@ setup(
     long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
-    python_requires=">=3.10,<3.11",
+    python_requires=">=3.10,<3.14",
     packages=[*find_packages(include=PACKAGES), "environments", *RECIPES],
     package_data={
         "environments": ["*.yaml", "kubeflow/*.yaml"],

@@ -15,6 +15,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
+from contracts.protobuf import is_repeated
 from metadata import probe
 
 PATIENCE_SECONDS = 60.0
@@ -195,7 +196,7 @@ def show_backslashes(message: Message) -> None:
 
 def _replace_texts(message: Message, old: str, new: str) -> None:
     for field, value in message.ListFields():
-        repeated = field.label == field.LABEL_REPEATED
+        repeated = is_repeated(field)
         if field.type == field.TYPE_MESSAGE:
             for inner in _messages(field, value) if repeated else [value]:
                 _replace_texts(inner, old, new)

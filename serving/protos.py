@@ -10,8 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, text_format, wrappers_pb2
 
+from contracts.protobuf import message_class
 from serving.errors import invalid
 
 HEALTH_SERVICE = "grpc.health.v1.Health"
@@ -148,11 +149,10 @@ def _wrappers() -> descriptor_pb2.FileDescriptorProto:
 _POOL = descriptor_pool.DescriptorPool()
 for _file in (_health(), _reflection(), _settings_files(), _wrappers(), _batching_parameters()):
     _POOL.Add(_file)
-_FACTORY = message_factory.MessageFactory(_POOL)
 
 
 def _class(name: str) -> Any:
-    return _FACTORY.GetPrototype(_POOL.FindMessageTypeByName(name))
+    return message_class(_POOL.FindMessageTypeByName(name))
 
 
 HealthCheckRequest = _class("grpc.health.v1.HealthCheckRequest")

@@ -17,6 +17,7 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
 from benchmarks.serving.malformed_http import MODEL, mutated_bytes
+from contracts.protobuf import is_repeated
 
 SIZES = (0, 1, 2, 3, 255, 2**16, 2**31 - 1, 2**31, 2**40, 2**62, 2**63 - 1, -1, -(2**63))
 METHODS = {
@@ -117,7 +118,7 @@ def _mutated_message(random: Random, message: Message) -> None:
         below = _below(field, value)
         if below and random.random() < 0.8:
             _mutated_message(random, random.choice(below))
-        elif field.label == FieldDescriptor.LABEL_REPEATED and below and not _is_map(field):
+        elif is_repeated(field) and below and not _is_map(field):
             value.extend([below[0]] * random.choice((1, 2, 300)))
         else:
             message.ClearField(field.name)
@@ -129,7 +130,7 @@ def _mutated_message(random: Random, message: Message) -> None:
 def _below(field: FieldDescriptor, value: Any) -> list[Message]:
     if _is_map(field):
         return [entry for entry in value.values() if isinstance(entry, Message)]
-    return list(value) if field.label == FieldDescriptor.LABEL_REPEATED else [value]
+    return list(value) if is_repeated(field) else [value]
 
 
 def _is_map(field: FieldDescriptor) -> bool:
@@ -142,9 +143,9 @@ def _set(random: Random, message: Message, field: FieldDescriptor) -> None:
         if field.message_type.fields_by_name["value"].message_type is not None:
             value[random.choice(NAMES)].SetInParent()
     elif field.message_type is not None:
-        target = value.add() if field.label == FieldDescriptor.LABEL_REPEATED else value
+        target = value.add() if is_repeated(field) else value
         target.SetInParent()
-    elif field.label == FieldDescriptor.LABEL_REPEATED:
+    elif is_repeated(field):
         value.extend([_scalar(random, field)] * random.choice((1, 1, 2, 300)))
     else:
         setattr(message, field.name, _scalar(random, field))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.proto import config_pb2
 from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_beam_executor, base_component, executor_spec
 from tfx.types import (
@@ -108,8 +108,8 @@ def _examples(input_dict: Artifacts) -> str:
     return split_pattern(artifact_utils.get_single_instance(input_dict["examples"]), "eval")
 
 
-def _config(exec_properties: dict[str, Any]) -> tfma.EvalConfig:
-    return proto_utils.json_to_proto(exec_properties["eval_config"], tfma.EvalConfig())
+def _config(exec_properties: dict[str, Any]) -> config_pb2.EvalConfig:
+    return proto_utils.json_to_proto(exec_properties["eval_config"], config_pb2.EvalConfig())
 
 
 def _ids(input_dict: Artifacts) -> dict[str, int]:
@@ -144,7 +144,7 @@ class EvaluatorSpec(standard_component_specs.EvaluatorSpec):
     """TFX's inputs and outputs, with the recipe's settings as a parameter."""
 
     PARAMETERS = {  # noqa: RUF012 (TFX reads a plain dict)
-        standard_component_specs.EVAL_CONFIG_KEY: component_spec.ExecutionParameter(type=tfma.EvalConfig),
+        standard_component_specs.EVAL_CONFIG_KEY: component_spec.ExecutionParameter(type=config_pb2.EvalConfig),
         standard_component_specs.EXAMPLE_SPLITS_KEY: component_spec.ExecutionParameter(type=str),
         "settings": component_spec.ExecutionParameter(type=str),
         "sampled_rows": component_spec.ExecutionParameter(type=int),
@@ -197,15 +197,17 @@ class Evaluator(base_component.BaseComponent):
         )
 
 
-def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
+def eval_config(label: str, settings: EvaluatorSettings) -> config_pb2.EvalConfig:
     """TFMA's configuration: each metric under its class name, the overall slice always first."""
     metrics = [
-        tfma.MetricConfig(class_name=name, config=json.dumps({"name": name}), per_slice_thresholds=_thresholds(bar))
+        config_pb2.MetricConfig(
+            class_name=name, config=json.dumps({"name": name}), per_slice_thresholds=_thresholds(bar)
+        )
         for name, bar in settings.metrics.items()
     ]
-    return tfma.EvalConfig(
+    return config_pb2.EvalConfig(
         model_specs=[
-            tfma.ModelSpec(
+            config_pb2.ModelSpec(
                 signature_name="serving_default",
                 label_key=label,
                 prediction_key=settings.prediction_key,
@@ -214,23 +216,26 @@ def eval_config(label: str, settings: EvaluatorSettings) -> tfma.EvalConfig:
                 preprocessing_function_names=["transform_label"],
             )
         ],
-        slicing_specs=[tfma.SlicingSpec(), *(tfma.SlicingSpec(feature_keys=keys) for keys in settings.slices)],
+        slicing_specs=[
+            config_pb2.SlicingSpec(),
+            *(config_pb2.SlicingSpec(feature_keys=keys) for keys in settings.slices),
+        ],
         metrics_specs=[
             # Rows are counted regardless of their weights.
-            tfma.MetricsSpec(
-                metrics=[tfma.MetricConfig(class_name="ExampleCount")],
-                example_weights=tfma.ExampleWeightOptions(unweighted=True),
+            config_pb2.MetricsSpec(
+                metrics=[config_pb2.MetricConfig(class_name="ExampleCount")],
+                example_weights=config_pb2.ExampleWeightOptions(unweighted=True),
             ),
-            tfma.MetricsSpec(metrics=metrics),
+            config_pb2.MetricsSpec(metrics=metrics),
         ],
     )
 
 
-def _thresholds(bar: MetricBar) -> list[tfma.PerSliceMetricThreshold]:
+def _thresholds(bar: MetricBar) -> list[config_pb2.PerSliceMetricThreshold]:
     """The bar on all rows, for readers of TFMA's own verdict; ours is made by `blessing.decide`."""
     if not bar.gates:
         return []
-    overall = tfma.PerSliceMetricThreshold(slicing_specs=[tfma.SlicingSpec()])
+    overall = config_pb2.PerSliceMetricThreshold(slicing_specs=[config_pb2.SlicingSpec()])
     threshold = overall.threshold
     if bar.lower_bound is not None:
         threshold.value_threshold.lower_bound.value = bar.lower_bound
@@ -239,7 +244,7 @@ def _thresholds(bar: MetricBar) -> list[tfma.PerSliceMetricThreshold]:
     if bar.max_loss is not None:
         higher = bar.direction == "higher_is_better"
         threshold.change_threshold.direction = (
-            tfma.MetricDirection.HIGHER_IS_BETTER if higher else tfma.MetricDirection.LOWER_IS_BETTER
+            config_pb2.MetricDirection.HIGHER_IS_BETTER if higher else config_pb2.MetricDirection.LOWER_IS_BETTER
         )
         threshold.change_threshold.absolute.value = -bar.max_loss if higher else bar.max_loss
     return [overall]

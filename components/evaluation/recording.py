@@ -22,6 +22,7 @@ import tensorflow_model_analysis as tfma
 from apache_beam.transforms.combiners import TupleCombineFn
 from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_util
+from tensorflow_model_analysis.proto import config_pb2
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from components.evaluation import measures
@@ -113,7 +114,7 @@ class Source:
     weight: str | None = None
 
     @classmethod
-    def of(cls, config: tfma.EvalConfig) -> Source:
+    def of(cls, config: config_pb2.EvalConfig) -> Source:
         """The source according to a configuration with TFMA's defaults filled in."""
         names = {spec.is_baseline: spec.name for spec in config.model_specs} if len(config.model_specs) > 1 else {}
         candidate = next(spec for spec in config.model_specs if not spec.is_baseline)

@@ -14,6 +14,7 @@ import apache_beam as beam
 import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.api import model_eval_lib
 from tensorflow_model_analysis.extractors import unbatch_extractor
+from tensorflow_model_analysis.proto import config_pb2
 from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
 
 from components.evaluation.recording import Record, Recorder, Source, check_weights
@@ -22,7 +23,7 @@ STAGE = "RecordPredictions"
 WEIGHTS_STAGE = "CheckWeights"
 
 
-def complete_config(config: tfma.EvalConfig, has_baseline: bool) -> tfma.EvalConfig:
+def complete_config(config: config_pb2.EvalConfig, has_baseline: bool) -> config_pb2.EvalConfig:
     """The configuration with TFMA's defaults; without a baseline model, bars on the loss against it are ignored."""
     config = tfma.utils.update_eval_config_with_defaults(config, has_baseline=has_baseline, rubber_stamp=True)
     tfma.utils.verify_eval_config(config)
@@ -33,7 +34,7 @@ def evaluate(
     pipeline: beam.Pipeline,
     examples: str,
     models: Mapping[bool, str],
-    config: tfma.EvalConfig,
+    config: config_pb2.EvalConfig,
     recorders: Sequence[Recorder],
     folder: str,
 ) -> None:
@@ -65,7 +66,7 @@ def predict(
     pipeline: beam.Pipeline,
     examples: str,
     models: Mapping[bool, str],
-    config: tfma.EvalConfig,
+    config: config_pb2.EvalConfig,
     recorders: Sequence[Recorder],
 ) -> None:
     """Adds only an evaluation's predictions, without its metrics; see `evaluate`."""
@@ -76,7 +77,7 @@ def predict(
             break
 
 
-def _shared_models(models: Mapping[bool, str], config: tfma.EvalConfig) -> Any:
+def _shared_models(models: Mapping[bool, str], config: config_pb2.EvalConfig) -> Any:
     shared = [
         tfma.default_eval_shared_model(
             eval_saved_model_path=models[spec.is_baseline], model_name=spec.name, eval_config=config
@@ -93,7 +94,7 @@ def _rows(examples: str) -> beam.PTransform:
     return records.BeamSource()
 
 
-def extractors(shared_model: Any, config: tfma.EvalConfig, recorders: Sequence[Recorder]) -> list[Any]:
+def extractors(shared_model: Any, config: config_pb2.EvalConfig, recorders: Sequence[Recorder]) -> list[Any]:
     """TFMA's own extractors, with the recorders before the stage that splits batches."""
     tfma_extractors: list[Any] = model_eval_lib.default_extractors(eval_shared_model=shared_model, eval_config=config)
     names = [extractor.stage_name for extractor in tfma_extractors]

@@ -10,6 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from contracts.errors import MillraceError
+from contracts.protobuf import is_repeated
 from pipeline.schema import syntax
 from pipeline.schema.syntax import Block, Field
 
@@ -60,11 +61,11 @@ class _Editor:
     def message(self, old: Any, new: Any, block: Block) -> Iterator[Edit]:
         """The edits that turn `old`, which the block holds, into `new`."""
         differing = [f for f in new.DESCRIPTOR.fields if _value(old, f) != _value(new, f)]
-        gone = [f for f in differing if not _is_repeated(f) and _is_set(old, f) and not _is_set(new, f)]
+        gone = [f for f in differing if not is_repeated(f) and _is_set(old, f) and not _is_set(new, f)]
         for field in differing:
             if field in gone:
                 continue
-            if _is_repeated(field):
+            if is_repeated(field):
                 yield from self._repeated(field, old, new, block)
             elif not _is_set(old, field):
                 yield from self._added(field, new, block, gone)
@@ -157,16 +158,12 @@ class _Editor:
         return line[: len(line) - len(line.lstrip())]
 
 
-def _is_repeated(field: FieldDescriptor) -> bool:
-    return bool(field.label == FieldDescriptor.LABEL_REPEATED)
-
-
 def _is_set(message: Any, field: FieldDescriptor) -> bool:
     return bool(message.HasField(field.name))
 
 
 def _value(message: Any, field: FieldDescriptor) -> Any:
-    if _is_repeated(field):
+    if is_repeated(field):
         return list(getattr(message, field.name))
     return getattr(message, field.name) if _is_set(message, field) else None
 
@@ -174,7 +171,7 @@ def _value(message: Any, field: FieldDescriptor) -> Any:
 def _rendered(field: FieldDescriptor, value: Any) -> str:
     """`name: value` or `name { … }` on one line."""
     holder = field.containing_type._concrete_class()
-    if _is_repeated(field):
+    if is_repeated(field):
         getattr(holder, field.name).extend(value)
     elif field.message_type is not None:
         getattr(holder, field.name).CopyFrom(value)

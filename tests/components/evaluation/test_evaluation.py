@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_model_analysis as tfma
 from evaluation_rows import kept_of
-from tensorflow_model_analysis.proto import metrics_for_slice_pb2, validation_result_pb2
+from tensorflow_model_analysis.proto import config_pb2, metrics_for_slice_pb2, validation_result_pb2
 
 from components.evaluation import blessing, intervals, predictions, summary
 from components.evaluation.component import eval_config
@@ -19,7 +18,7 @@ from components.evaluation.predictions import PredictionsTable
 from components.evaluation.settings import EvaluatorSettings, MetricBar
 from contracts.evaluation import Bar
 
-OVERALL = tfma.SlicingSpec()
+OVERALL = config_pb2.SlicingSpec()
 NO_ROWS = predictions.unknown_table(0)
 UNSURE: dict[str, Any] = {"intervals": {"AUC": None, "Recall": None}, "no_intervals": {}}
 
@@ -96,8 +95,8 @@ def test_bounds_become_value_thresholds() -> None:
 @pytest.mark.parametrize(
     ("direction", "sign", "expected"),
     [
-        ("higher_is_better", -1, tfma.MetricDirection.HIGHER_IS_BETTER),
-        ("lower_is_better", 1, tfma.MetricDirection.LOWER_IS_BETTER),
+        ("higher_is_better", -1, config_pb2.MetricDirection.HIGHER_IS_BETTER),
+        ("lower_is_better", 1, config_pb2.MetricDirection.LOWER_IS_BETTER),
     ],
 )
 def test_the_loss_that_is_allowed_has_the_direction_s_sign(direction: str, sign: int, expected: int) -> None:

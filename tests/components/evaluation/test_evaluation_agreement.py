@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import tensorflow_model_analysis as tfma
 from evaluation_rows import kept_of, scores_like_taxi
+from tensorflow_model_analysis.proto import config_pb2
 
 from components.evaluation import confidence, measures
 
@@ -31,17 +32,17 @@ def by_tfma(labels: Any, predictions: Any, names: Sequence[str], weights: Any = 
     rows = pd.DataFrame({"label": list(labels), "prediction": list(predictions)})
     if weights is not None:
         rows["weight"] = weights
-    metrics = [tfma.MetricConfig(class_name=name, config=json.dumps({"name": name})) for name in names]
-    config = tfma.EvalConfig(
+    metrics = [config_pb2.MetricConfig(class_name=name, config=json.dumps({"name": name})) for name in names]
+    config = config_pb2.EvalConfig(
         model_specs=[
-            tfma.ModelSpec(
+            config_pb2.ModelSpec(
                 label_key="label",
                 prediction_key="prediction",
                 example_weight_key=None if weights is None else "weight",
             )
         ],
-        slicing_specs=[tfma.SlicingSpec()],
-        metrics_specs=[tfma.MetricsSpec(metrics=metrics)],
+        slicing_specs=[config_pb2.SlicingSpec()],
+        metrics_specs=[config_pb2.MetricsSpec(metrics=metrics)],
     )
     found = tfma.analyze_raw_data(rows, config).get_metrics_for_slice()
     return {name: value["doubleValue"] for name, value in found.items()}

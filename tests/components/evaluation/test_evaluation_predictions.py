@@ -8,9 +8,9 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pytest
-import tensorflow_model_analysis as tfma
 from evaluation_rows import batch, digest, kept_of
 from tensorflow_model_analysis.api.types import VarLenTensorValue
+from tensorflow_model_analysis.proto import config_pb2
 
 from components.evaluation import predictions, recording
 from components.evaluation.predictions import PredictionsTable
@@ -208,15 +208,15 @@ def test_a_feature_may_be_a_transformed_one_or_missing() -> None:
 
 
 def test_the_source_is_read_from_tfma_s_configuration() -> None:
-    candidate = tfma.ModelSpec(name="candidate", prediction_key="scores")
+    candidate = config_pb2.ModelSpec(name="candidate", prediction_key="scores")
     slices = [
-        tfma.SlicingSpec(),
-        tfma.SlicingSpec(feature_keys=["hour", "company"]),
-        tfma.SlicingSpec(feature_keys=["hour"]),
+        config_pb2.SlicingSpec(),
+        config_pb2.SlicingSpec(feature_keys=["hour", "company"]),
+        config_pb2.SlicingSpec(feature_keys=["hour"]),
     ]
-    alone = tfma.EvalConfig(model_specs=[candidate], slicing_specs=slices)
+    alone = config_pb2.EvalConfig(model_specs=[candidate], slicing_specs=slices)
     assert Source.of(alone) == Source(None, None, "scores", ("company", "hour"))
-    both = tfma.EvalConfig(model_specs=[candidate, tfma.ModelSpec(name="baseline", is_baseline=True)])
+    both = config_pb2.EvalConfig(model_specs=[candidate, config_pb2.ModelSpec(name="baseline", is_baseline=True)])
     assert Source.of(both) == Source("candidate", "baseline", "scores", ())
 
 
