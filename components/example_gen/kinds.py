@@ -103,6 +103,9 @@ def _not_plainly_float(cells: pa.Array) -> pa.Array:
         doubles = cells.cast(pa.float64())
     except pa.ArrowInvalid:
         return cells
+    # Newer versions of Arrow read a plus sign in a float, but not in an integer.
+    if pc.any(pc.starts_with(cells, "+")).as_py():
+        return cells
     # An integer beyond 64 bits reads as a float, but is text; nan(1) reads as NaN, but is text.
     plain = pc.and_(pc.is_finite(doubles), pc.less(pc.abs(doubles), 2.0**63))
     return cells.filter(pc.invert(plain))

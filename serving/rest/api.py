@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from google.protobuf.json_format import MessageToJson
-from google.protobuf.message import Message
 from tensorflow_serving.apis.input_pb2 import Input
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
+from contracts.protobuf import to_json
 from serving.dataplane import DataPlane
 from serving.errors import Code, ServingError, invalid
 from serving.messages import Array
@@ -145,14 +144,14 @@ class RestApi:
 
     def _status(self, model: ModelRequest) -> bytes:
         _check_named(model)
-        return f"{_message_json(self._plane.status(model))}\n".encode()
+        return f"{to_json(self._plane.status(model))}\n".encode()
 
     def _metadata(self, model: ModelRequest) -> bytes:
         _check_named(model)
         signatures, version = self._plane.metadata(model)
         spec = ModelSpec(name=model.name, version={"value": version})
-        metadata = f'{{"signature_def": {_message_json(signatures)}\n}}'
-        return f'{{\n"model_spec":{_message_json(spec)}\n,\n"metadata": {metadata}\n}}\n'.encode()
+        metadata = f'{{"signature_def": {to_json(signatures)}\n}}'
+        return f'{{\n"model_spec":{to_json(spec)}\n,\n"metadata": {metadata}\n}}\n'.encode()
 
 
 def _examples_of(body: bytes) -> tuple[str, Input]:
@@ -160,10 +159,6 @@ def _examples_of(body: bytes) -> tuple[str, Input]:
     document = json_requests.parse(body)
     name = json_requests.signature_name(document) or DEFAULT_SIGNATURE
     return name, json_requests.to_input(document)
-
-
-def _message_json(message: Message) -> str:
-    return str(MessageToJson(message, including_default_value_fields=True, preserving_proto_field_name=True))
 
 
 @functools.lru_cache(maxsize=REMEMBERED_ROUTES)

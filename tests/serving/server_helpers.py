@@ -71,8 +71,18 @@ class Authority:
             .not_valid_after(now + datetime.timedelta(hours=1))
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            # From 3.13 on, Python refuses certificates without the following.
+            .add_extension(_key_usage(is_authority), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
             .sign(self._key, hashes.SHA256())
         )
+
+
+def _key_usage(is_authority: bool) -> x509.KeyUsage:
+    unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "crl_sign")
+    used = {"digital_signature": not is_authority, "key_cert_sign": is_authority}
+    return x509.KeyUsage(**dict.fromkeys(unused, False), **used, encipher_only=False, decipher_only=False)
 
 
 def _pem(certificate: x509.Certificate) -> str:

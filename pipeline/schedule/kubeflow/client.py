@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import kfp_server_api as api
 import urllib3
@@ -114,6 +115,23 @@ class Version:
         return api.V2beta1PipelineVersionReference(pipeline_id=self.pipeline_id, pipeline_version_id=self.version_id)
 
 
+class _Service:
+    """A service of the generated REST client; newer ones put the service's name before the methods'.
+
+    Args:
+        service: The generated service.
+    """
+
+    def __init__(self, service: Any) -> None:
+        self._service = service
+        words = re.findall("[A-Z][a-z]+", type(service).__name__.removesuffix("Api"))
+        self._prefix = "_".join(words).lower()
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        named = method if hasattr(self._service, method) else f"{self._prefix}_{method}"
+        return cast(Callable[..., Any], getattr(self._service, named))
+
+
 class Client:
     """A client of the API that the settings name.
 
@@ -135,11 +153,11 @@ class Client:
             configuration.api_key["authorization"] = read_token(settings.token_env)
             configuration.api_key_prefix["authorization"] = "Bearer"
         self._http = api.ApiClient(configuration)
-        self._pipelines = api.PipelineServiceApi(self._http)
-        self._uploads = api.PipelineUploadServiceApi(self._http)
-        self._experiments = api.ExperimentServiceApi(self._http)
-        self._runs = api.RunServiceApi(self._http)
-        self._recurring = api.RecurringRunServiceApi(self._http)
+        self._pipelines = _Service(api.PipelineServiceApi(self._http))
+        self._uploads = _Service(api.PipelineUploadServiceApi(self._http))
+        self._experiments = _Service(api.ExperimentServiceApi(self._http))
+        self._runs = _Service(api.RunServiceApi(self._http))
+        self._recurring = _Service(api.RecurringRunServiceApi(self._http))
 
     @cached_property
     def _namespace(self) -> Mapping[str, str]:
@@ -148,7 +166,7 @@ class Client:
         Raises:
             ClusterError: The API cannot be reached.
         """
-        health = self._call("answer the health check", api.HealthzServiceApi(self._http).get_healthz)
+        health = self._call("answer the health check", _Service(api.HealthzServiceApi(self._http)).get_healthz)
         return {"namespace": self._settings.namespace} if health.multi_user else {}
 
     def check_reachable(self) -> None:
