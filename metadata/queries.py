@@ -1,18 +1,19 @@
-"""Pages of runs and artifacts, and what is deployed, each in a handful of queries.
+"""Pages of runs and artifacts, and what is deployed, each in a bounded number of queries.
 
-They go through ML Metadata's own API, which works alike on SQLite, MySQL and PostgreSQL and needs no other driver.
-A page asks for many ids at once, never for row after row; `python -m benchmarks.inspect_store` measures it.
+They go through ML Metadata's own API, which works alike on SQLite, MySQL and PostgreSQL and needs no other driver, and
+without filter queries, which ML Metadata 1.21 no longer knows. A page asks a query or two for each of its rows, never
+for every row of the store; `python -m benchmarks.inspect_store` measures it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
-import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+from ml_metadata.proto import metadata_store_service_pb2 as service_pb2
 
+from metadata import paging
 from metadata.records import (
     ArtifactRecord,
     Deployment,
@@ -28,9 +29,6 @@ PUSHED_MODEL = "PushedModel"
 
 INPUTS = frozenset({mlmd_pb2.Event.INPUT, mlmd_pb2.Event.DECLARED_INPUT})
 OUTPUTS = frozenset({mlmd_pb2.Event.OUTPUT, mlmd_pb2.Event.DECLARED_OUTPUT})
-
-# ML Metadata follows the associations of at most this many executions at a time, and silently ignores the rest.
-MOST_STARTING_NODES = 100
 
 
 class Queries(Store):
@@ -57,22 +55,16 @@ class Queries(Store):
 
     def run_contexts(self, pipeline: str | None, limit: int, before: int | None) -> list[mlmd_pb2.Context]:
         """A page of runs as ML Metadata's contexts, without their nodes; the arguments are those of `runs`."""
-        conditions = [f"type = '{RUN_CONTEXT}'"]
-        if pipeline is not None:
-            parent = self._context(PIPELINE_CONTEXT, pipeline)
-            if parent is None:
-                return []
-            conditions.append(f"parent_contexts_p.id = {parent.id}")
-        if before is not None:
-            conditions.append(f"id < {before}")
-        return list(self._store.get_contexts(_newest(limit, conditions)))
+        if pipeline is None:
+            request = service_pb2.GetContextsByTypeRequest(type_name=RUN_CONTEXT)
+            return paging.newest(self._store, request, limit, before)
+        runs = self._runs_under(pipeline)
+        return [context for context in runs if before is None or context.id < before][:limit]
 
-    def runs_with(self, begun: Sequence[mlmd_pb2.Context], condition: str) -> set[str]:
-        """The ids of those runs that have a node run that meets a condition, an ML Metadata filter query."""
-        if not begun:
-            return set()
-        executions = self._store.get_executions(mlmd.ListOptions(filter_query=f"{_in_runs(begun)} AND {condition}"))
-        return {place.run for place in self._places([execution.id for execution in executions]).values() if place.run}
+    def states_in(self, run: mlmd_pb2.Context) -> set[str]:
+        """The states of a run's node runs as ML Metadata records them, those that were repeated included."""
+        executions = self._store.get_executions_by_context(run.id)
+        return {mlmd_pb2.Execution.State.Name(execution.last_known_state) for execution in executions}
 
     def run(self, run_id: str) -> RunRecord | None:
         """A run by its id, or None."""
@@ -94,12 +86,9 @@ class Queries(Store):
             limit: How many at most.
             before: Only those with a lower id.
         """
-        if type_name is not None and type_name not in self.artifact_types():
-            return []
-        conditions = [] if type_name is None else [f"type = '{type_name}'"]
-        if before is not None:
-            conditions.append(f"id < {before}")
-        return self._made([self._record(a) for a in self._store.get_artifacts(_newest(limit, conditions))])
+        by_type = service_pb2.GetArtifactsByTypeRequest(type_name=type_name)
+        request = service_pb2.GetArtifactsRequest() if type_name is None else by_type
+        return self._made([self._record(artifact) for artifact in paging.newest(self._store, request, limit, before)])
 
     def artifacts_by_id(self, ids: Iterable[int]) -> list[MadeArtifact]:
         """Those artifacts that exist among these ids, sorted by id."""
@@ -124,8 +113,9 @@ class Queries(Store):
 
     def pushed(self) -> list[ArtifactRecord]:
         """Every version that was ever pushed, newest first."""
-        conditions = [f"type = '{PUSHED_MODEL}'", "custom_properties.pushed.int_value = 1"]
-        return [self._record(artifact) for artifact in self._store.get_artifacts(_newest(None, conditions))]
+        artifacts = [self._record(artifact) for artifact in self._store.get_artifacts_by_type(PUSHED_MODEL)]
+        pushed = [artifact for artifact in artifacts if artifact.properties.get("pushed") == 1]
+        return sorted(pushed, key=lambda artifact: -artifact.id)
 
     def outputs_of(self, executions: Iterable[int]) -> dict[int, dict[str, list[ArtifactRecord]]]:
         """The output artifacts of several executions, by execution and output name."""
@@ -175,24 +165,30 @@ class Queries(Store):
 
     def run_records(self, contexts: Sequence[mlmd_pb2.Context]) -> list[RunRecord]:
         """The runs of these contexts with their nodes, in the same order."""
-        if not contexts:
-            return []
-        executions = self._store.get_executions(mlmd.ListOptions(filter_query=_in_runs(contexts)))
-        places = self._places([execution.id for execution in executions])
-        nodes: dict[str, dict[str, NodeRun]] = {}
-        for number, record in sorted(self._node_runs(executions, places).items()):
-            run = places[number].run
-            if run is None:
-                continue
-            by_node = nodes.setdefault(run, {})
-            # A node that ran again is listed where its last run began.
+        executions = {context.id: self._store.get_executions_by_context(context.id) for context in contexts}
+        pipelines = {context.id: self._pipeline_of(context) for context in contexts}
+        nodes: dict[int, str] = {}
+        for pipeline in set(pipelines.values()):
+            of_pipeline = [context.id for context in contexts if pipelines[context.id] == pipeline]
+            ids = [execution.id for run in of_pipeline for execution in executions[run]]
+            nodes |= self._nodes_of(pipeline, ids, len(of_pipeline))
+        by_run: dict[str, dict[str, NodeRun]] = {}
+        for context in contexts:
+            of_run = [execution for execution in executions[context.id] if execution.id in nodes]
+            places = {e.id: Place(pipelines[context.id], context.name, nodes[e.id]) for e in of_run}
+            by_run[context.name] = self._last_of_each_node(of_run, places)
+        pushed = self._pushed_versions(by_run)
+        return [self._run(context, pipelines[context.id], by_run[context.name], pushed) for context in contexts]
+
+    def _last_of_each_node(
+        self, executions: Sequence[mlmd_pb2.Execution], places: Mapping[int, Place]
+    ) -> dict[str, NodeRun]:
+        """A run's node runs by node; one that ran again is listed where its last run began."""
+        by_node: dict[str, NodeRun] = {}
+        for _id, record in sorted(self._node_runs(executions, places).items()):
             by_node.pop(record.node, None)
             by_node[record.node] = record
-        pushed = self._pushed_versions(nodes)
-        return [
-            self._run(context, self._pipeline_of(context, places), nodes.get(context.name, {}), pushed)
-            for context in contexts
-        ]
+        return by_node
 
     def _run(
         self, context: mlmd_pb2.Context, pipeline: str, nodes: dict[str, NodeRun], pushed: dict[str, str]
@@ -209,10 +205,7 @@ class Queries(Store):
             killed=gone and not self._store.get_executions_by_context(context.id),
         )
 
-    def _pipeline_of(self, run: mlmd_pb2.Context, places: dict[int, Place]) -> str:
-        pipeline = next((place.pipeline for place in places.values() if place.run == run.name), None)
-        if pipeline is not None:
-            return pipeline
+    def _pipeline_of(self, run: mlmd_pb2.Context) -> str:
         parents = self._store.get_parent_contexts_by_context(run.id)
         return next((str(parent.name) for parent in parents if parent.type == PIPELINE_CONTEXT), "")
 
@@ -234,29 +227,15 @@ class Queries(Store):
             for execution in [producers.get(artifact.id)]
         ]
 
-    def _places(self, executions: Sequence[int]) -> dict[int, Place]:
-        """The places of executions, by id; a hundred per query."""
-        names: dict[int, dict[str, str]] = {}
-        remaining = iter(executions)
-        while batch := list(islice(remaining, MOST_STARTING_NODES)):
-            options = mlmd_pb2.LineageSubgraphQueryOptions(max_num_hops=0)
-            options.starting_executions.filter_query = f"id IN ({', '.join(map(str, batch))})"
-            graph = self._store.get_lineage_subgraph(options, ["associations", "contexts"])
-            contexts = {context.id: context for context in graph.contexts}
-            for association in graph.associations:
-                context = contexts[association.context_id]
-                names.setdefault(association.execution_id, {})[context.type] = context.name
-        return {execution: _place(by_type) for execution, by_type in names.items() if NODE_CONTEXT in by_type}
-
-
-def _newest(limit: int | None, conditions: Sequence[str]) -> mlmd.ListOptions:
-    return mlmd.ListOptions(
-        limit=limit, order_by=mlmd.OrderByField.ID, is_asc=False, filter_query=" AND ".join(conditions) or None
-    )
-
-
-def _in_runs(contexts: Sequence[mlmd_pb2.Context]) -> str:
-    return f"contexts_r.id IN ({', '.join(str(context.id) for context in contexts)})"
+    def _places(self, executions: Iterable[int]) -> dict[int, Place]:
+        """The places of executions, by id, those without a node left out; they never change."""
+        for execution in executions:
+            if execution not in self._known_places:
+                contexts = self._store.get_contexts_by_execution(execution)
+                names = {context.type: context.name for context in contexts}
+                self._known_places[execution] = _place(names) if NODE_CONTEXT in names else None
+        places = {execution: self._known_places[execution] for execution in executions}
+        return {execution: place for execution, place in places.items() if place is not None}
 
 
 def _place(names: dict[str, str]) -> Place:

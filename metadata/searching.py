@@ -1,4 +1,4 @@
-"""Finds runs by how they ended: ML Metadata filters node runs by state, and only runs that may match are read whole."""
+"""Finds runs by how they ended: their node runs' states are read first, and only runs that may match are read whole."""
 
 from __future__ import annotations
 
@@ -19,22 +19,14 @@ KINDS = {
 """What one can search for, and the run states that match."""
 
 SEARCHED_AT_ONCE = 100
-MOST_SEARCHED = 1_000
+MOST_SEARCHED = 400
 """Runs; a search stops after this many, whether or not any matched, and can be continued."""
 
 MOST_READ = 100
 """Runs that a search reads whole at most, because nothing less shows whether they match."""
 
-NODES_OF = {
-    "running": "last_known_state IN (NEW, RUNNING)",
-    "failed": "last_known_state = FAILED",
-    "stopped": "last_known_state = CANCELED",
-    "killed": "last_known_state IN (NEW, RUNNING)",
-}
-"""Filters for node runs; a run of that kind has a node run that matches, or no node runs at all."""
-
-FIRST_NODE = "contexts_n.type = 'node' AND contexts_n.name LIKE '%.ExampleGen'"
-"""Shows in one query which runs have nodes at all."""
+NODES_OF = {"running": UNFINISHED, "failed": KINDS["failed"], "stopped": KINDS["stopped"], "killed": UNFINISHED}
+"""States of node runs, as ML Metadata records them; a run of that kind has one of them, or no node runs at all."""
 
 Contexts = Sequence[mlmd_pb2.Context]
 
@@ -76,9 +68,6 @@ def _candidates(store: Queries, kind: str, contexts: Contexts) -> Contexts:
     """Those that may be of a kind: a node that failed may have run again, which only the whole run shows."""
     if kind not in NODES_OF:
         return contexts
-    matching = store.runs_with(contexts, NODES_OF[kind])
-    if kind in {"failed", "stopped"}:
-        return [context for context in contexts if context.name in matching]
-    # A run without nodes yet matches no filter for node runs.
-    with_nodes = store.runs_with(contexts, FIRST_NODE)
-    return [context for context in contexts if context.name in matching or context.name not in with_nodes]
+    states = {context.id: store.states_in(context) for context in contexts}
+    may_be_empty = kind in {"running", "killed"}
+    return [c for c in contexts if states[c.id] & NODES_OF[kind] or (may_be_empty and not states[c.id])]

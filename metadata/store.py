@@ -5,15 +5,16 @@ The names are ML Metadata's and TFX's: a run is a context of type `pipeline_run`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
+from ml_metadata.proto.metadata_store_service_pb2 import GetExecutionsByContextRequest
 from typing_extensions import Self
 
 from metadata import connection as connections
+from metadata import paging
 from metadata.files import LOCAL_FILES, Files
 from metadata.records import KILLED, UNFINISHED, ArtifactRecord, NodeRun, Place, artifact_record, node_run
 
@@ -48,6 +49,7 @@ class Store:
     ) -> None:
         self._store = connections.connect(connection)
         self._goes_on = goes_on
+        self._known_places: dict[int, Place | None] = {}
         self.files = files
 
     @classmethod
@@ -79,12 +81,7 @@ class Store:
 
     def run_ids(self, pipeline: str) -> list[str]:
         """The run ids of a pipeline, newest first."""
-        parent = self._context(PIPELINE_CONTEXT, pipeline)
-        if parent is None:
-            return []
-        children = self._store.get_children_contexts_by_context(parent.id)
-        runs = [context for context in children if context.type == RUN_CONTEXT]
-        return [context.name for context in sorted(runs, key=lambda context: -context.id)]
+        return [context.name for context in self._runs_under(pipeline)]
 
     def node_runs(self, pipeline: str, run_id: str) -> dict[str, NodeRun]:
         """The node runs of one run by node, in the order in which they began."""
@@ -92,7 +89,7 @@ class Store:
         if context is None:
             return {}
         executions = self._store.get_executions_by_context(context.id)
-        nodes = self._nodes_of(pipeline)
+        nodes = self._nodes_of(pipeline, [execution.id for execution in executions], num_runs=1)
         records = self._node_runs(
             executions, {number: Place(pipeline, run_id, node) for number, node in nodes.items()}
         ).values()
@@ -115,17 +112,17 @@ class Store:
             succeeded: Only those that succeeded, whose outputs can be trusted.
         """
         context = self._context(NODE_CONTEXT, f"{pipeline}.{node}")
-        wanted = "" if context is None else f"contexts_n.id = {context.id}"
-        if succeeded:
-            wanted += " AND last_known_state IN (COMPLETE, CACHED)"
-        more = context is not None
+        if context is None:
+            return
+        request = GetExecutionsByContextRequest(context_id=context.id)
+        before = None if until is None else until + 1
+        more = True
         while more:
-            query = wanted if until is None else f"{wanted} AND id <= {until}"
-            newest_first = {"order_by": mlmd.OrderByField.ID, "is_asc": False}
-            executions = self._store.get_executions(mlmd.ListOptions(READ_AT_ONCE, **newest_first, filter_query=query))
-            yield from self._runs_of(pipeline, node, executions)
+            executions = paging.newest(self._store, request, READ_AT_ONCE, before)
+            runs = self._runs_of(pipeline, node, executions)
+            yield from (run for run in runs if run.succeeded or not succeeded)
             more = len(executions) == READ_AT_ONCE
-            until = executions[-1].id - 1 if executions else until
+            before = executions[-1].id if more else before
 
     def inputs(self, execution_id: int) -> dict[str, list[ArtifactRecord]]:
         """The input artifacts of an execution by input name."""
@@ -179,13 +176,41 @@ class Store:
     def _context(self, type_name: str, name: str) -> mlmd_pb2.Context | None:
         return self._store.get_context_by_type_and_name(type_name, name)
 
-    def _nodes_of(self, pipeline: str) -> dict[int, str]:
+    def _runs_under(self, pipeline: str) -> list[mlmd_pb2.Context]:
+        """The contexts of a pipeline's runs, newest first."""
+        parent = self._context(PIPELINE_CONTEXT, pipeline)
+        children = [] if parent is None else self._store.get_children_contexts_by_context(parent.id)
+        runs = [context for context in children if context.type == RUN_CONTEXT]
+        return sorted(runs, key=lambda context: -int(context.id))
+
+    def _nodes_of(self, pipeline: str, executions: Iterable[int], num_runs: int) -> dict[int, str]:
+        """The nodes of the executions of some runs of a pipeline, by id; others' are left out.
+
+        Execution by execution, ML Metadata would look through the whole store for each. A node's own list is read from
+        the newest of these executions down to the oldest, by as many as there are runs.
+        """
         nodes: dict[int, str] = {}
-        for context in self._store.get_contexts_by_type(NODE_CONTEXT):
+        left = set(executions)
+        for context in self._store.get_contexts_by_type(NODE_CONTEXT) if left else []:
+            if not left:
+                break
             if context.name.startswith(f"{pipeline}."):
-                node = context.name.removeprefix(f"{pipeline}.")
-                nodes |= {execution.id: node for execution in self._store.get_executions_by_context(context.id)}
+                members = self._members(context.id, left, num_runs + 1)
+                nodes |= dict.fromkeys(members, context.name.removeprefix(f"{pipeline}."))
+                left -= members
         return nodes
+
+    def _members(self, context: int, executions: Collection[int], at_once: int) -> set[int]:
+        """Those of some executions that are a context's; read a page at a time, without what lies between them."""
+        request = GetExecutionsByContextRequest(context_id=context)
+        members: set[int] = set()
+        newest: int | None = max(executions)
+        while newest is not None:
+            page = paging.newest(self._store, request, at_once, before=newest + 1)
+            members |= {execution.id for execution in page} & set(executions)
+            full = len(page) == at_once
+            newest = max((number for number in executions if number < page[-1].id), default=None) if full else None
+        return members
 
     def _artifacts(self, execution_id: int, event_types: set[int]) -> dict[str, list[ArtifactRecord]]:
         events = [e for e in self._store.get_events_by_execution_ids([execution_id]) if e.type in event_types]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -94,7 +96,7 @@ def test_pages_follow_each_other_without_a_gap(synthetic: Connection) -> None:
     assert numbers == list(range(numbers[0], numbers[0] - 6, -1))
 
 
-def test_a_page_needs_no_query_per_row(synthetic: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_asks_about_its_own_rows_alone(synthetic: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     call = mlmd.MetadataStore._call_method
 
@@ -102,16 +104,22 @@ def test_a_page_needs_no_query_per_row(synthetic: Connection, monkeypatch: pytes
         asked.append(name)
         call(self, name, request, response)
 
-    store = opened(synthetic)
     monkeypatch.setattr(mlmd.MetadataStore, "_call_method", counting)
-    counts = []
-    for limit in (1, 9):
+
+    def asked_by(page: Callable[[Queries], object]) -> Counter[str]:
+        store = opened(synthetic)
         asked.clear()
-        store.runs(limit=limit)
-        store.artifacts(limit=limit)
-        store.deployed()
-        counts.append(len(asked))
-    assert counts[0] == counts[1] < 25
+        page(store)
+        return Counter(asked)
+
+    one, nine = (asked_by(lambda store, n=limit: store.runs(limit=n, before=25)) for limit in (1, 9))
+    assert nine - one == {"GetExecutionsByContext": 8, "GetParentContextsByContext": 8}
+    # One call for each of ten nodes, one for the run, and for the runs, the nodes, and the outputs of Pushers.
+    assert one.total() <= 16
+    one, nine = (asked_by(lambda store, n=limit: store.artifacts("Model", n)) for limit in (1, 9))
+    assert nine - one == {"GetContextsByExecution": 8}
+    assert one == {"GetArtifactsByType": 1, "GetEventsByArtifactIDs": 1, "GetContextsByExecution": 1}
+    assert asked_by(Queries.deployed) == one
 
 
 def test_the_state_of_a_run_comes_from_its_nodes(places: Environment, builder: StoreBuilder) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
-import ml_metadata as mlmd
 import pytest
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from store_builder import StoreBuilder
 
 from contracts.errors import MillraceError
+from metadata import paging
 from metadata import store as store_module
 from metadata.store import Store
 from pipeline.plan import why
@@ -217,14 +218,14 @@ def test_of_a_long_history_only_the_newest_are_read(
     for number in range(9):
         builder.run(f"run-{number}")
         builder.node("Trainer", "COMPLETE", Fingerprint(**{**vars(BASE), "files": {"data.csv": str(number)}}))
-    asked, read = mlmd.MetadataStore.get_executions, []
+    asked, read = paging.newest, []
 
-    def reading(self: mlmd.MetadataStore, options: mlmd.ListOptions) -> list[mlmd_pb2.Execution]:
-        executions: list[mlmd_pb2.Execution] = asked(self, options)
+    def reading(*arguments: Any) -> list[mlmd_pb2.Execution]:
+        executions = asked(*arguments)
         read.extend(execution.id for execution in executions)
         return executions
 
-    monkeypatch.setattr(mlmd.MetadataStore, "get_executions", reading)
+    monkeypatch.setattr(paging, "newest", reading)
     assert explain(places) == "Trainer ran because the contents of data.csv changed."
     assert read == [9, 8, 8, 7]
 
