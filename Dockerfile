@@ -1,12 +1,13 @@
 # syntax=docker/dockerfile:1
 # The one image: each node of a pipeline on Kubernetes (docs/kubeflow.md), and Beam's worker on Flink, Spark or Dataflow
 # (docs/flink.md). `make image` builds it.
+# It has the newer set of versions (docs/sets.md), whose packages need Debian 13's glibc.
 # The packages come first: a change of Millrace's code, or of the recipes, moves no layer of theirs.
 
-FROM apache/beam_python3.10_sdk:2.62.0 AS beam
+FROM apache/beam_python3.13_sdk:2.77.0 AS beam
 
 # Not the slim one: some packages (pyfarmhash, crcmod) are published as source alone and need a compiler.
-FROM python:3.10.18-bookworm AS packages
+FROM python:3.13.7-trixie AS packages
 WORKDIR /opt/millrace
 COPY requirements.runtime.lock ./
 RUN python -m venv .venv \
@@ -27,7 +28,7 @@ COPY ui ui
 RUN .venv/bin/pip wheel --quiet --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel .
 
 # Millrace without a project: what a project's image begins with (docs/projects.md).
-FROM python:3.10.18-slim-bookworm AS engine
+FROM python:3.13.7-slim-trixie AS engine
 RUN useradd --uid 1000 --create-home millrace
 WORKDIR /opt/millrace
 COPY --from=beam /opt/apache/beam/boot /opt/apache/beam/boot

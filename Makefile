@@ -1,4 +1,5 @@
-# `make help` lists the targets. Each makes the environment first, once, from requirements.lock.
+# `make help` lists the targets. Each makes the environment first, once, from the lock of the newest set of versions that
+# the system can have; TFX=1.16|1.21 or PYTHON=3.12|/path/to/python asks for another (docs/sets.md).
 
 RECIPE ?= taxi
 SET    ?=
@@ -8,12 +9,12 @@ ENGINE ?= millrace-engine:0.1.0
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test e2e chaos lint format bench-taxi bench-blessing bench-seeds bench-ingest bench-intervals bench-training bench-serving bench-flink image wheel lock clean
+.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test test-next e2e chaos lint format bench-taxi bench-blessing bench-seeds bench-ingest bench-intervals bench-training bench-serving bench-flink image wheel lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
-setup:  ## Make the environment (.venv) if the lock changed
+setup:  ## Make the environment (.venv) if the lock changed: TFX=1.16 PYTHON=3.12
 	@./scripts/setup.sh
 
 pipeline: setup  ## Run the pipeline: RECIPE=taxi SET="trainer.batch_size=64 …"
@@ -31,8 +32,11 @@ flink: setup  ## Start a Flink cluster here, for --env flink: FLAGS="--rest-port
 flink-stop: setup  ## Stop it
 	@$(BIN)/python -m flink.cluster stop
 
-test: setup browser  ## Run all tests
-	@$(BIN)/pytest -n 2 --dist loadfile
+test: setup browser  ## Run all tests: FLAGS="-k taxi"
+	@$(BIN)/pytest -n 2 --dist loadfile $(FLAGS)
+
+test-next:  ## Run them on TFX 1.21 in Debian 13, where this system cannot have it: FLAGS="-k taxi"
+	@./scripts/test_next.sh
 
 e2e: setup browser  ## Run only the end-to-end tests
 	@$(BIN)/pytest -n 2 --dist loadfile -m e2e
@@ -95,10 +99,12 @@ wheel: setup  ## Build the wheel of Millrace itself, for projects elsewhere, int
 	@rm -rf build
 	@ls dist/*.whl
 
-lock: setup  ## Compile requirements.lock, and the image's part of it, anew from setup.py
+lock: setup  ## Compile both sets' locks, and the image's part of the newer one, anew from setup.py
 	@$(BIN)/uv pip compile setup.py --extra dev --generate-hashes --python-version 3.10 --quiet -o requirements.lock
-	@$(BIN)/uv pip compile setup.py --constraints requirements.lock --generate-hashes --python-version 3.10 --quiet \
-		-o requirements.runtime.lock
+	@$(BIN)/uv pip compile setup.py --extra dev --generate-hashes --python-version 3.11 --universal --quiet \
+		-o requirements-tfx-1.21.lock
+	@$(BIN)/uv pip compile setup.py --constraints requirements-tfx-1.21.lock --generate-hashes --python-version 3.11 \
+		--universal --quiet -o requirements.runtime.lock
 
-clean:  ## Remove everything that runs have made (artifacts/), not the environment
+clean:  ## Remove everything that runs have made (artifacts/), not the environment (.venv, .trixie)
 	rm -rf artifacts

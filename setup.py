@@ -1,7 +1,6 @@
 """The distribution `millrace`: what `make` installs here and what Beam's remote workers install there.
 
-Versions are pinned as one set (docs/adr/0001-one-pinned-set.md). `requirements.lock` is compiled from this file by
-`make lock`.
+Versions come in two sets, by Python's version (docs/sets.md). `make lock` compiles a lock for each from this file.
 """
 
 from pathlib import Path
@@ -10,8 +9,7 @@ from setuptools import find_namespace_packages, find_packages, setup
 
 ROOT = Path(__file__).parent
 
-# The two sets of versions that belong together (docs/sets.md): package → its release in the set for Python 3.10, and in
-# the set for Python 3.11 to 3.13.
+# The two sets: package → its release in the set for Python 3.10, and in the set for Python 3.11 to 3.13.
 SETS = {
     "tfx": ("1.16", "1.21"),
     "tensorflow": ("2.16", "2.21"),
@@ -23,10 +21,10 @@ SETS = {
     "ml-metadata": ("1.16", "1.21"),
     # The older set's is the newest whose Flink runner Maven Central has.
     "apache-beam[dill]": ("2.62", "2.77"),
-    # TensorBoard's Profile tab: the version that reads what this TensorFlow profiles.
-    "tensorboard-plugin-profile": ("2.16", "2.22"),
+    # TensorBoard's Profile tab: the version that reads what this TensorFlow profiles. 2.22 has no wheels for Linux.
+    "tensorboard-plugin-profile": ("2.16", "2.21"),
     # Kubeflow Pipelines: the newest SDK that shares the set's protobuf.
-    "kfp": ("2.5", "2.16"),
+    "kfp": ("2.5", "2.17"),
 }
 
 REQUIREMENTS = [

@@ -25,7 +25,7 @@ from pathlib import Path
 import click
 
 from contracts.errors import MillraceError
-from flink import commands
+from flink import commands, jars
 from flink.commands import (
     HOST,
     JOB_MANAGER,
@@ -174,7 +174,7 @@ class Cluster:
             fcntl.flock(lock, fcntl.LOCK_EX)
             missing = [process for process in self.processes if process.pid() is None]
             if missing:
-                commands.fetch_jars(self.jars)
+                jars.fetch(self.jars)
                 self._check_ports({process.name for process in missing})
                 start_commands = Commands(
                     path, self.folder, self.jars, self.ports, self.slots, process_sizes(_enough_memory())
@@ -294,6 +294,7 @@ def start(folder: Path, rest_port: int, rpc_port: int, job_port: int, artifact_p
     except MillraceError as error:
         click.echo(f"flink: {error}", err=True)
         sys.exit(1)
+    click.echo(f"flink: {jars.describe(cluster.jars)}")
     slots = cluster.task_managers * cluster.slots
     click.echo(
         f"Flink {'runs' if started else 'already runs'}: {cluster.task_managers} TaskManagers, {slots} slots, "

@@ -1,8 +1,7 @@
-"""The Java that runs Flink, Flink's jars, and the command lines and memory of the cluster's processes."""
+"""The Java that runs Flink, and the command lines and memory of the cluster's processes."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -14,12 +13,8 @@ from pathlib import Path
 from contracts.errors import MillraceError
 from pipeline.plan.beam import machine_memory
 
-POM = Path(__file__).with_name("pom.xml")
-GOAL = "dependency:copy-dependencies"
-STAMP = "pom.sha256"
 LEAST_JAVA, MOST_JAVA = 11, 17
 GET_JAVA = "Install one: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS)."
-GET_MAVEN = "Install it: apt-get install maven (Debian), brew install maven (macOS)."
 
 
 def find_java() -> str:
@@ -36,37 +31,6 @@ def find_java() -> str:
     if not LEAST_JAVA <= int(version[1]) <= MOST_JAVA:
         raise MillraceError(f"Flink 1.19 runs on Java 11 to 17; {path} is Java {version[1]}.", GET_JAVA)
     return path
-
-
-def fetch_jars(folder: Path) -> None:
-    """Downloads the jars into a folder, unless they are already there.
-
-    Raises:
-        MillraceError: There is no Maven, or it failed.
-    """
-    digest = hashlib.sha256(POM.read_bytes()).hexdigest()
-    stamp = folder / STAMP
-    if stamp.exists() and stamp.read_text(encoding="ascii") == digest:
-        return
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise MillraceError("Flink's jars are downloaded with Maven; there is no mvn in the PATH.", GET_MAVEN)
-    print("flink: downloading Flink's jars with Maven (about 150 MB, once)", flush=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    ended = subprocess.run(
-        [maven, "--quiet", "--batch-mode", "--file", str(POM), GOAL, f"-DoutputDirectory={folder.absolute()}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ended.returncode:
-        errors = [line for line in (ended.stdout + ended.stderr).splitlines() if "ERROR" in line]
-        message = "\n".join(errors[:3]) or f"exit code {ended.returncode}"
-        raise MillraceError(
-            f"Maven could not download the jars of {POM}:\n{message}",
-            "Check the network, or name a mirror in ~/.m2/settings.xml, and try again.",
-        )
-    stamp.write_text(digest, encoding="ascii")
 
 
 def _output(command: list[str]) -> str:

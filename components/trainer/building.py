@@ -28,7 +28,7 @@ def build(recipe: types.ModuleType, features: Sequence[Feature], settings: Train
         settings: The recipe's `trainer` section.
 
     Raises:
-        TrainingError: It is not a functional model of these features, or an output is in half precision.
+        TrainingError: It is not a functional model of tf_keras of these features, or an output is in half precision.
     """
     model = recipe.build_model(features, settings.params)
     _check_inputs(model, [feature.name for feature in features])
@@ -122,6 +122,11 @@ def _make_variables(model: tf_keras.Model, labels: tf.Tensor | Mapping[str, tf.T
 
 
 def _check_inputs(model: tf_keras.Model, features: Sequence[str]) -> None:
+    if not isinstance(model, tf_keras.Model):
+        raise TrainingError(
+            f"build_model returned a {type(model).__module__}.{type(model).__qualname__}, expected a tf_keras.Model.",
+            "Build it with tf_keras, not with Keras 3 (docs/adr/0002-tf-keras.md).",
+        )
     received = getattr(model, "input_names", None)
     if received is None:
         raise TrainingError(

@@ -92,15 +92,14 @@ def _job_server_options(settings: FlinkSettings | SparkSettings) -> list[str]:
         # keeps TFX from packing itself up. Logging the installed packages for each job would cost a second.
         NO_PACKING,
         "--experiments=disable_logging_submission_environment",
+        # Otherwise an external worker would be restarted, TensorFlow and all, for each stage; and one of Beam 2.77 is
+        # closed while a stage begins: "SDK harness closed connection".
+        f"--environment_cache_millis={WORKERS_STAY_MILLISECONDS}",
     ]
     if settings.artifact_endpoint:
         options.append(f"--artifact_endpoint={settings.artifact_endpoint}")
     if settings.environment_config:
-        # A worker there is a process that would otherwise be restarted, TensorFlow and all, for each stage.
-        options += [
-            f"--environment_config={settings.environment_config}",
-            f"--environment_cache_millis={WORKERS_STAY_MILLISECONDS}",
-        ]
+        options.append(f"--environment_config={settings.environment_config}")
     return options
 
 

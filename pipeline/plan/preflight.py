@@ -65,12 +65,25 @@ def _check_user_code(recipe: Recipe) -> None:
             tree = ast.parse(path.read_text(encoding="utf-8"))
         except SyntaxError as error:
             raise SettingsError(f"{path}:{error.lineno}: {error.msg}.", "Mend the syntax on that line.") from error
+        _check_keras(path, tree)
         # Any assignment or import may bind the name, so it is certainly missing only if it occurs in neither.
         attributes = ("asname", "name", "id")
         names = {getattr(node, attribute, None) for node in ast.walk(tree) for attribute in attributes}
         for function in functions:
             if function not in names:
                 raise SettingsError(f"{path} has no function {function}.", f"Define {function} in it.")
+
+
+def _check_keras(path: Path, tree: ast.Module) -> None:
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in imports:
+        names = [name.name for name in node.names]
+        modules = names if isinstance(node, ast.Import) else [] if node.level else [node.module or ""]
+        if any(module.partition(".")[0] == "keras" for module in modules):
+            raise SettingsError(
+                f"{path}:{node.lineno}: imports keras, which is Keras 3; models are built with tf_keras.",
+                "Import tf_keras instead, whose names are those of Keras 2 (docs/adr/0002-tf-keras.md).",
+            )
 
 
 def read_schema(path: Path) -> schema_pb2.Schema:

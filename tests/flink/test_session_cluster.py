@@ -1,4 +1,4 @@
-"""The scripts that start Flink: sizes, jars, processes, and their messages if something is missing."""
+"""The scripts that start Flink: sizes, processes, and their messages if something is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import MillraceError
-from flink import cluster, commands
+from flink import cluster, commands, jars
 from flink.cluster import Cluster, Ports, Process
 
 
@@ -47,30 +47,6 @@ def test_a_java_that_will_not_do(
     assert "openjdk-17" in caught.value.fix
 
 
-def test_jars_are_brought_once_and_again_when_the_pom_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log, pom, folder = tmp_path / "calls", tmp_path / "pom.xml", tmp_path / "jars"
-    executable(tmp_path, "mvn", f'echo "$@" >> {log}; /bin/mkdir -p {folder}')
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(commands, "POM", pom)
-    for content, calls in (("one", 1), ("one", 1), ("two", 2)):
-        pom.write_text(content)
-        commands.fetch_jars(folder)
-        assert len(log.read_text().splitlines()) == calls
-    assert f"-DoutputDirectory={folder}" in log.read_text()
-
-
-def test_what_maven_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MillraceError, match="there is no mvn in the PATH"):
-        commands.fetch_jars(tmp_path / "jars")
-    executable(tmp_path, "mvn", "echo '[ERROR] no route to host'; exit 1")
-    with pytest.raises(MillraceError, match="no route to host") as caught:
-        commands.fetch_jars(tmp_path / "jars")
-    assert caught.value.fix is not None
-    assert "mirror" in caught.value.fix
-    assert not (tmp_path / "jars").exists()
-
-
 @pytest.fixture
 def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Java that prints its version and otherwise exits at once; the jars are there."""
@@ -78,7 +54,7 @@ def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     executable(folder, "java", 'case "$1" in -version) echo \'version "17.0.1"\' >&2;; *) echo "no space left";; esac')
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    monkeypatch.setattr(commands, "fetch_jars", lambda _folder: None)
+    monkeypatch.setattr(jars, "fetch", lambda _folder: None)
     monkeypatch.setattr(cluster, "machine_megabytes", lambda: 8192)
     return folder
 

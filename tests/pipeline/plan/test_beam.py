@@ -43,6 +43,7 @@ def test_the_flink_environment_connects_to_what_make_flink_starts() -> None:
         "--environment_type=LOOPBACK",
         "--sdk_container_image=millrace",
         "--experiments=disable_logging_submission_environment",
+        "--environment_cache_millis=60000",
         "--artifact_endpoint=localhost:8098",
         "--parallelism=2",
     ]
@@ -60,7 +61,7 @@ def test_the_users_options_come_last_and_workers_beside_spark_are_named() -> Non
     section = {"job_endpoint": "spark:8099", "environment_type": "EXTERNAL", "environment_config": "localhost:50000"}
     options = beam.pipeline_options(BeamSettings(runner="spark", spark=section, options=["--spark_x=1"]))
     assert options[1] == "--job_endpoint=spark:8099"
-    assert options[-3:] == ["--environment_config=localhost:50000", "--environment_cache_millis=60000", "--spark_x=1"]
+    assert options[-3:] == ["--environment_cache_millis=60000", "--environment_config=localhost:50000", "--spark_x=1"]
 
 
 def test_dataflow_installs_our_package_where_it_has_no_image_of_ours() -> None:

@@ -70,6 +70,23 @@ def test_a_syntax_error_names_the_line(project: Path, edit: Edit) -> None:
     assert mistake(SettingsError) == f"{path}:2: '(' was never closed.\nMend the syntax on that line."
 
 
+@pytest.mark.parametrize("line", ["import keras", "import keras.layers as layers", "from keras import layers"])
+def test_keras_3_is_refused(project: Path, line: str) -> None:
+    path = project / HERE / "model.py"
+    path.write_text(f"import tf_keras\n{line}\n{path.read_text()}")
+    assert mistake(SettingsError) == (
+        f"{path}:2: imports keras, which is Keras 3; models are built with tf_keras.\n"
+        "Import tf_keras instead, whose names are those of Keras 2 (docs/adr/0002-tf-keras.md)."
+    )
+
+
+@pytest.mark.parametrize("line", ["from tensorflow import keras", "from .keras import layers", "import keras_nlp"])
+def test_other_modules_called_keras_are_not(project: Path, line: str) -> None:
+    path = project / HERE / "model.py"
+    path.write_text(f"{line}\n{path.read_text()}")
+    check()
+
+
 def test_a_column_that_the_schema_requires(project: Path, edit: Edit) -> None:
     edit("data.csv", "fare", "price")
     assert mistake(AnomalyError) == (
