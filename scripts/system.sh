@@ -18,7 +18,7 @@ why_not() {
   system="$(uname -s) on $(uname -m)"
   case "$1 $system" in
     "1.21 Linux on x86_64") needed="glibc 2.39" ;;
-    "1.16 Linux on x86_64") needed="glibc 2.17" ;;
+    "1.16 Linux on x86_64") needed="glibc 2.28" ;;
     "1.21 Darwin on arm64" | "1.16 Darwin on x86_64") needed="macOS 12.0" ;;
     *)
       echo "TFX $1 has no packages for $system"
