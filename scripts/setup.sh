@@ -12,12 +12,15 @@ fail() {
   exit 1
 }
 
+# Sets `lock`; no subshell, since every `make` passes by here.
 lock_of() {
-  if [ "$1" = 1.16 ]; then echo requirements.lock; else echo requirements-tfx-1.21.lock; fi
+  lock=requirements.lock
+  [ "$1" = 1.16 ] || lock=requirements-tfx-1.21.lock
 }
 
 digest_of() {
-  cat "$(lock_of "$1")" setup.py | { sha256sum 2>/dev/null || shasum -a 256; } | cut -d' ' -f1
+  lock_of "$1"
+  cat "$lock" setup.py | { sha256sum 2>/dev/null || shasum -a 256; } | cut -d' ' -f1
 }
 
 is_kept() {
@@ -105,7 +108,7 @@ fi
 uv=$(find_uv) || fail "found neither uv nor a Python 3 with venv and pip to install it with. Install Python 3.13 or 3.10 (Debian, Ubuntu: apt-get install python3-venv python3-dev g++) and try again."
 choose
 version=$(version_of "$python")
-lock=$(lock_of "$tfx")
+lock_of "$tfx"
 
 echo "setup: TFX $tfx on Python $version, $reason"
 echo "setup: making $venv from $lock (about 3 GB, once)"
