@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import socket
 import time
 from collections.abc import Iterable
@@ -33,8 +34,12 @@ LOST = (mlmd.errors.InternalError, mlmd.errors.UnavailableError)
 """What it raises when the connection to a server broke; the same client never reconnects."""
 
 
+OTHER_VERSION = re.compile(r"MLMD database version (\d+) is (?:older|greater) than library version (\d+)")
+"""How ML Metadata refuses a store whose tables are those of another version, server's or file."""
+
+
 class UnreachableError(Exception):
-    """A server's store cannot be opened; the message is the reason that the server or the operating system gave."""
+    """A store cannot be opened; the message is the reason that the server, the system or ML Metadata gave."""
 
 
 def sqlite(path: Path, read_only: bool = False) -> mlmd_pb2.ConnectionConfig:
@@ -82,9 +87,25 @@ def connect(connection: mlmd_pb2.ConnectionConfig) -> mlmd.MetadataStore:
     """Opens a store, creating its tables if it has none yet.
 
     Raises:
-        UnreachableError: A server cannot be reached, refuses us, or holds something else.
+        UnreachableError: A server cannot be reached, refuses us, or holds something else; or the tables of a server or
+            file are those of another version of ML Metadata.
     """
-    return ServerStore(connection) if is_server(connection) else mlmd.MetadataStore(connection)
+    if is_server(connection):
+        return ServerStore(connection)
+    try:
+        return mlmd.MetadataStore(connection)
+    except RuntimeError as error:
+        if OTHER_VERSION.search(str(error)):
+            raise UnreachableError(_explained(str(error))) from error
+        raise
+
+
+def _explained(reason: str) -> str:
+    """The reason; for a store of another version of ML Metadata, what was found and what is expected."""
+    versions = OTHER_VERSION.search(reason)
+    if versions is None:
+        return reason
+    return f"its tables are of schema version {versions[1]}, and ML Metadata {mlmd.__version__} expects {versions[2]}"
 
 
 def _limit_waiting() -> None:
@@ -126,7 +147,7 @@ class ServerStore(mlmd.MetadataStore):  # type: ignore[misc]
             except RuntimeError as error:
                 if time.monotonic() >= deadline:
                     # Not as a RuntimeError, which TFX would retry ten times.
-                    raise UnreachableError(probe.reason(config) or str(error)) from error
+                    raise UnreachableError(_explained(probe.reason(config) or str(error))) from error
             else:
                 return
             time.sleep(PAUSE_SECONDS)

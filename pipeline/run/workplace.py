@@ -38,7 +38,11 @@ FIXES = (
     (r"translate host|unknown .*server host|name or service", "Check `host`: no such name is known here."),
     (r"unknown database|database .* does not exist", "Make the database, or check its name; it is not made for you."),
     (r"permission denied|command denied", "Let the user make and write tables in it: GRANT ALL, on its schema too."),
-    (r"schema.?version|upgrade", "It was made by another version of ML Metadata: upgrade it, or use a database anew."),
+    (
+        r"schema version|upgrade",
+        "Use the version of TFX that wrote it, or name another store in the environment's `metadata_store`. An older "
+        "one can be upgraded, in a copy: ml_metadata.MetadataStore(connection, enable_upgrade_migration=True).",
+    ),
     (
         r"connect|timeout|no answer|initialized|refused|unreachable",
         "Start the server, or check host, port and firewall.",
