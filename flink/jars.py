@@ -14,8 +14,8 @@ POM = Path(__file__).with_name("pom.xml")
 GOAL = "dependency:copy-dependencies"
 STAMP = "pom.sha256"
 GET_MAVEN = "Install it: apt-get install maven (Debian), brew install maven (macOS)."
-NOT_THERE = "Could not find artifact"
-"""What Maven says of a version that the repository does not have, or not whole."""
+NOT_THERE = ("Could not find artifact", "was not found in")
+"""What Maven says of a version that the repository does not have, or not whole: the first time, and again."""
 
 
 def fetch(folder: Path) -> None:
@@ -35,7 +35,7 @@ def fetch(folder: Path) -> None:
         raise MillraceError("Flink's jars are downloaded with Maven; there is no mvn in the PATH.", GET_MAVEN)
     print("flink: downloading Flink's jars with Maven (about 150 MB, once)", flush=True)
     errors = _copy(maven, folder, f"-Dbeam.version={wanted}")
-    if NOT_THERE in errors:
+    if any(words in errors for words in NOT_THERE):
         errors = _copy(maven, folder)
     if errors:
         raise MillraceError(
