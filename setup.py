@@ -19,7 +19,7 @@ SETS = {
     "tensorflow-transform": ("1.16", "1.21"),
     "tfx-bsl": ("1.16", "1.21"),
     "ml-metadata": ("1.16", "1.21"),
-    # The older set's is the newest whose Flink runner Maven Central has.
+    # The older set's is that of the Flink runner in flink/pom.xml.
     "apache-beam[dill]": ("2.62", "2.77"),
     # TensorBoard's Profile tab: the version that reads what this TensorFlow profiles. 2.22 has no wheels for Linux.
     "tensorboard-plugin-profile": ("2.16", "2.21"),
