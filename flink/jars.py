@@ -75,4 +75,4 @@ def describe(folder: Path) -> str:
     here = f"apache-beam here, {installed} of the set of TFX {metadata.version('tfx')}"
     if runner == installed:
         return f"Its runner is Beam {runner}'s, the version of {here}."
-    return f"Its runner is Beam {runner}'s, as flink/pom.xml has it, since Maven's repository lacks that of {here}, which it serves, too."
+    return f"Its runner is Beam {runner}'s, of flink/pom.xml, as Maven lacks that of {here}, which it serves, too."

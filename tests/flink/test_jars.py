@@ -86,8 +86,8 @@ def test_what_maven_says_is_told(tmp_path: Path) -> None:
         ("2.77.0", "Its runner is Beam 2.77.0's, the version of apache-beam here, 2.77.0 of the set of TFX 1.21.0."),
         (
             "2.62.0",
-            "Its runner is Beam 2.62.0's, as flink/pom.xml has it, since Maven's repository lacks that of apache-beam here, "
-            "2.77.0 of the set of TFX 1.21.0, which it serves, too.",
+            "Its runner is Beam 2.62.0's, of flink/pom.xml, as Maven lacks that of apache-beam here, 2.77.0 of the set "
+            "of TFX 1.21.0, which it serves, too.",
         ),
     ],
 )
