@@ -106,6 +106,8 @@ DEVELOPMENT = [
     # Published schemas of Kubernetes, by which the generated manifests are checked offline.
     "kubernetes-validate",
     "jsonschema",
+    # jsonschema's check of times.
+    "rfc3339-validator",
     # Stock TFX's taxi example, the benchmarks' yardstick, builds a wheel of its module file at run time.
     "pip<25",
     # Reads the server's numbers as Prometheus does.

@@ -34,10 +34,16 @@ def splits(uri: str) -> set[str]:
     return {folder.name for folder in Path(uri).glob("Split-*")}
 
 
-def statistics_difference(left: str, right: str) -> float:
-    """The largest relative difference between numbers in the statistics of all splits; infinite if shapes differ."""
+def statistics_difference(left: str, right: str, histograms: bool = True) -> float:
+    """The largest relative difference between numbers in the statistics of all splits; infinite if shapes differ.
+
+    Args:
+        left: The artifact.
+        right: The other one.
+        histograms: Whether to compare the histograms of numbers, too, whose counts TFDV interpolates.
+    """
     return max(
-        _message_difference(*(_statistics(uri, split) for uri in (left, right)))
+        _message_difference(*(_statistics(uri, split, histograms) for uri in (left, right)))
         for split in splits(left) | splits(right)
     )
 
@@ -73,7 +79,7 @@ def _batches(uri: str, split: str) -> Iterator[Any]:
     return iter(tf.data.TFRecordDataset(files, compression_type="GZIP").batch(2**14).as_numpy_iterator())
 
 
-def _statistics(uri: str, split: str) -> Message:
+def _statistics(uri: str, split: str, histograms: bool) -> Message:
     statistics: Message = statistics_pb2.DatasetFeatureStatisticsList()
     statistics.ParseFromString(Path(uri, split, "FeatureStats.pb").read_bytes())
     # TFDV lists the features in the order in which workers reached them.
@@ -81,6 +87,8 @@ def _statistics(uri: str, split: str) -> Message:
         ordered = sorted(dataset.features, key=lambda feature: tuple(feature.path.step))
         del dataset.features[:]
         dataset.features.extend(ordered)
+        for feature in dataset.features if not histograms else ():
+            feature.num_stats.ClearField("histograms")
     return statistics
 
 

@@ -30,10 +30,16 @@ class Finished:
 
 
 class Project:
-    """A copied project."""
+    """A copied project.
+
+    Args:
+        folder: Where it is; a folder that exists already is taken as it is.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        if folder.exists():
+            return
         ignore = shutil.ignore_patterns("__pycache__")
         for name in COPIED:
             shutil.copytree(SOURCE / name, folder / name, ignore=ignore)
@@ -69,6 +75,12 @@ class Project:
             time.sleep(0.05)
         output, errors = process.communicate(timeout=TIME_LIMIT_SECONDS)
         return Finished(process.returncode, output, errors)
+
+    def outputs(self) -> dict[str, Path]:
+        """Output -> its folder, of all nodes of the newest run that have one."""
+        assert self.store is not None
+        by_node = [self.store.outputs(record.id) for record in self.node_runs(self.run_ids()[0]).values()]
+        return {name: Path(artifacts[0].uri) for named in by_node for name, artifacts in named.items()}
 
     @property
     def store(self) -> Store | None:
