@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import http.client
 import json
-import shlex
-import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -282,26 +279,13 @@ def test_refusals_of_the_server_are_explained(predict: Predict, tmp_path: Path) 
     assert result.stderr.endswith("Give the token: --token-file FILE\n")
 
 
-def test_the_printed_curl_line_asks_the_same(predict: Predict, server: Server) -> None:
+@pytest.mark.usefixtures("server")
+def test_the_printed_curl_line_asks_the_same(predict: Predict) -> None:
     row = {"fare": 1.5, "tips": None, "hour": 3, "company": 'it\'s "Blue" $HOME `x`'}
     result = predict("--json", json.dumps(row), "--version", "1", "--curl")
     assert (result.exit_code, result.stderr) == (0, "")
-    reply = run_line(result.stdout.strip(), server)
+    reply = subprocess.run(["sh", "-c", f"{result.stdout.strip()} -sS"], capture_output=True, check=True).stdout
     assert json.loads(reply) == {"predictions": [{"sum": [4.5], "who": row["company"]}]}
-
-
-def run_line(line: str, server: Server) -> bytes:
-    """Runs a printed line as a user's shell would; without curl, Python sends the same request."""
-    if shutil.which("curl"):
-        return subprocess.run(["sh", "-c", f"{line} -sS"], capture_output=True, check=True).stdout
-    words = shlex.split(line)
-    connection = http.client.HTTPConnection(HOST, server.rest_api_port)
-    connection.request(
-        "POST", words[-1].partition(str(server.rest_api_port))[2], words[-2], {"Authorization": f"Bearer {TOKEN}"}
-    )
-    body = connection.getresponse().read()
-    connection.close()
-    return body
 
 
 def test_a_curl_line_too_long_for_a_shell_is_refused(predict: Predict, project: Path) -> None:
