@@ -17,19 +17,19 @@ MOST_AT_ONCE = 100
 """As many as ML Metadata's own client asks for at once."""
 
 
-def newest(store: mlmd.MetadataStore, request: Any, limit: int | None = None, before: int | None = None) -> list[Any]:
+def newest(store: mlmd.MetadataStore, request: Any, limit: int, before: int | None = None) -> list[Any]:
     """The newest artifacts, executions or contexts of a list, newest first.
 
     Args:
         store: The store.
         request: What to list, such as a `GetArtifactsByTypeRequest`; its options are set here.
-        limit: How many at most; None for all.
+        limit: How many at most.
         before: Only those with a lower id.
     """
     method = type(request).__name__.removesuffix("Request")
     listed: list[Any] = []
-    while limit is None or len(listed) < limit:
-        wanted = MOST_AT_ONCE if limit is None else min(MOST_AT_ONCE, limit - len(listed))
+    while len(listed) < limit:
+        wanted = min(MOST_AT_ONCE, limit - len(listed))
         _set_options(request.options, wanted, before)
         response = getattr(service_pb2, f"{method}Response")()
         store._call(method, request, response)

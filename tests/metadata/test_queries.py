@@ -16,6 +16,7 @@ from store_builder import StoreBuilder
 
 from benchmarks import inspect_store
 from metadata import connection as connections
+from metadata import paging
 from metadata.queries import Queries
 from metadata.records import Place
 from pipeline.plan.environment import Environment
@@ -94,6 +95,13 @@ def test_pages_follow_each_other_without_a_gap(synthetic: Connection) -> None:
     following = store.artifacts(limit=3, before=artifacts[-1].artifact.id)
     numbers = [entry.artifact.id for entry in [*artifacts, *following]]
     assert numbers == list(range(numbers[0], numbers[0] - 6, -1))
+
+
+def test_a_long_page_is_read_in_parts(synthetic: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "MOST_AT_ONCE", 4)
+    store = opened(synthetic)
+    assert [run.id for run in store.runs(limit=10)] == [f"taxi-{index:05}" for index in range(29, 19, -1)]
+    assert [run.id for run in store.runs(limit=99)] == store.all_run_ids()
 
 
 def test_a_page_asks_about_its_own_rows_alone(synthetic: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
