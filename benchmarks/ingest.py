@@ -81,7 +81,7 @@ def _ours(data: Path, output: Path) -> tuple[Any, Callable[[], Any]]:
     examples.uri, rejected.uri = str(output / "examples"), str(output / "rejected")
     for artifact in (examples, rejected):
         Path(artifact.uri).mkdir(parents=True)
-    properties = {"settings": DataSettings(path=str(data)).model_dump_json(), "base_dir": ".", "fingerprint": ""}
+    properties = {"settings": DataSettings(path=str(data)).model_dump_json(), "base_dir": ".", "labels": "[]"}
     outputs = {"examples": [examples], "rejected_rows": [rejected]}
     return examples, lambda: Executor().Do({}, outputs, properties)
 

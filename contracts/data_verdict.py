@@ -8,6 +8,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from contracts.content import ContentError, Record, read_text
 
+NOTES_PROPERTY = "notes"
+"""The custom property of Examples with what ingest has to say about the data: a JSON list of sentences."""
+
 VERDICT_FILE = "verdict.json"
 
 DATA_SET = "the data set"

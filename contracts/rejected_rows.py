@@ -14,7 +14,8 @@ from contracts.errors import BadRowError
 class RejectedRow:
     """A malformed row: where it is, what is wrong with it, and the row itself, byte for byte.
 
-    For a file that is a single row, such as an image, `line` and `raw` are None: the file itself says more.
+    In a format without lines `line` is the row's number, and `raw` is None. For a file that is a single row, such as an
+    image, both are None: the file itself says more.
     """
 
     file: str
@@ -31,7 +32,8 @@ class RejectedRow:
                 "Mend or remove the file, or set `data.on_bad_row: set_aside` to go on without such files and have "
                 "them listed.",
             )
-        where = f"{self.file}, line {self.line}" + (f", column {self.column!r}" if self.column is not None else "")
+        unit = "row" if self.raw is None else "line"
+        where = f"{self.file}, {unit} {self.line}" + (f", column {self.column!r}" if self.column is not None else "")
         return BadRowError(
             f"{where}: {self.reason}",
             "Mend the row, or set `data.on_bad_row: set_aside` to go on without such rows and have them collected.",

@@ -1,18 +1,19 @@
 """Text files in blocks that end where a record ends.
 
-A line break inside quotes is part of a cell. A position is inside quotes if the number of quote characters before it is
-odd. So blocks and byte ranges are cut by counting, which runs at memory speed.
+A line break inside quotes is part of a cell. Where every quote opens a cell, closes one or is doubled inside one, a
+position is inside quotes if the number of quote characters before it is odd. So blocks and byte ranges are cut by
+counting, which runs at memory speed; where a quote is just a character, as in `5" pipe`, Python's csv module cuts.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import BinaryIO, cast
-
-from isal import igzip
+from dataclasses import dataclass, replace
 
 from components.example_gen.contract import SHARD_BYTES, Piece
+from components.example_gen.csv_records import quotes_are_regular, records
+from components.example_gen.text_files import is_plain, open_text
 
 BLOCK_BYTES = 4 << 20
 # A longer record is the work of a stray quote; reading on to its end would let memory grow with the file.
@@ -29,26 +30,24 @@ class Block:
     first_line: int
 
 
-def open_text(file: str) -> BinaryIO:
-    """Opens a text file, decompressing it if its name ends in `.gz`."""
-    return cast(BinaryIO, igzip.open(file, "rb")) if file.endswith(".gz") else open(file, "rb")
-
-
-def read_blocks(piece: Piece, quoting: bool) -> Iterator[Block]:
+def read_blocks(piece: Piece, delimiter: str | None) -> Iterator[Block]:
     """Yields a piece in blocks of about BLOCK_BYTES.
 
     Args:
         piece: What to read; it begins and ends at a record boundary.
-        quoting: Whether a line break inside double quotes is part of a record.
+        delimiter: Of CSV, where a line break inside double quotes is part of a record; None if every line is one.
+
+    Raises:
+        DataError: The file cannot be read.
     """
     bytes_left = float("inf") if piece.end is None else piece.end - piece.start
     line_number, remainder = piece.first_line, b""
-    with open_text(piece.file) as file:
+    with open_text(piece.file, piece.encoding) as file:
         file.seek(piece.start)
         while bytes_left > 0 and (data := file.read(int(min(bytes_left, BLOCK_BYTES)))):
             bytes_left -= len(data)
             data = remainder + data
-            cut = record_end(data, quoting)
+            cut = record_end(data, delimiter)
             if not cut and len(data) >= LONGEST_RECORD_BYTES:
                 cut = data.rfind(_NEWLINE) + 1 or len(data)
             block, remainder = data[:cut], data[cut:]
@@ -59,31 +58,41 @@ def read_blocks(piece: Piece, quoting: bool) -> Iterator[Block]:
         yield Block(remainder, line_number)
 
 
-def record_end(data: bytes, quoting: bool) -> int:
+def record_end(data: bytes, delimiter: str | None) -> int:
     """Returns the position after the last whole record in `data`, or 0; `data` begins at a record boundary."""
-    cut = data.rfind(_NEWLINE) + 1
-    if not quoting:
+    cut = last_line = data.rfind(_NEWLINE) + 1
+    if delimiter is None:
         return cut
     quotes = data.count(_QUOTE, 0, cut)
+    if not quotes:
+        return cut
     while cut and quotes % 2:
         earlier = data.rfind(_NEWLINE, 0, cut - 1) + 1
         quotes -= data.count(_QUOTE, earlier, cut)
         cut = earlier
-    return cut
+    if not quotes_are_regular(data[:cut], delimiter):
+        cut = 0
+    return cut if cut == last_line else cut + _last_record_end(data[cut:last_line], delimiter)
 
 
-def cut_file(piece: Piece, quoting: bool) -> list[Piece]:
+def _last_record_end(data: bytes, delimiter: str) -> int:
+    lines = io.BytesIO(data).readlines()
+    unfinished = [record.start for record in records(lines, delimiter) if not record.whole]
+    return sum(map(len, lines[: unfinished[0]])) if unfinished else len(data)
+
+
+def cut_file(piece: Piece, delimiter: str | None) -> list[Piece]:
     """Cuts a plain text file into pieces of about SHARD_BYTES that begin and end at record boundaries."""
-    if piece.size <= SHARD_BYTES or piece.file.endswith(".gz"):
+    if piece.size <= SHARD_BYTES or not is_plain(piece.file, piece.encoding):
         return [piece]
     pieces: list[Piece] = []
     start, first_line, position, line_number = piece.start, piece.first_line, piece.start, piece.first_line
-    for block in read_blocks(piece, quoting):
+    for block in read_blocks(piece, delimiter):
         position += len(block.data)
         line_number += block.data.count(_NEWLINE)
         if position - start >= SHARD_BYTES:
-            pieces.append(Piece(piece.file, start, position, position - start, first_line))
+            pieces.append(replace(piece, start=start, end=position, size=position - start, first_line=first_line))
             start, first_line = position, line_number
     if position > start:
-        pieces.append(Piece(piece.file, start, position, position - start, first_line))
+        pieces.append(replace(piece, start=start, end=position, size=position - start, first_line=first_line))
     return pieces

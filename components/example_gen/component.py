@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -21,20 +23,23 @@ from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 from components.example_gen.contract import assign_splits, merge_kinds
 from components.example_gen.files import InputFiles, resolve
 from components.example_gen.kinds import Kind
+from components.example_gen.outcome import Outcome, check_outcome, merge_outcomes, notes_on
 from components.example_gen.settings import DataSettings
-from components.example_gen.shards import Counts, Job, Shard, infer_shard, make_shards, write_shard
+from components.example_gen.shards import Job, Shard, infer_shard, make_shards, write_shard
 from components.example_gen.sources import source_of
 from components.memo import content_digests
 from contracts import errors
-from contracts.errors import DataError, MillraceError
+from contracts.data_verdict import NOTES_PROPERTY
+from contracts.errors import MillraceError
 
 
 class RejectedRows(artifact.Artifact):
-    """The rows, or image files, that `data.on_bad_row: set_aside` set aside.
+    """The rows, or image files, that were set aside, by `data.on_bad_row` or another such setting.
 
     Files `rejected-00000-of-0000N.jsonl`, one for each shard that has such rows; each line an object with `file`,
     `line` (from 1), `column` (or null), `reason` and `raw`. Bytes in `raw` that are not UTF-8 are lone surrogates:
-    encode with the error handler `surrogateescape` to get the bytes back. For an image file, `line` and `raw` are null.
+    encode with the error handler `surrogateescape` to get the bytes back. For an image file, `line` and `raw` are null;
+    for Parquet, TFRecord and Python, `line` is the row's number and `raw` is null.
     """
 
     TYPE_NAME = "RejectedRows"
@@ -50,7 +55,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         Args:
             input_dict: Empty.
             output_dict: `examples` and `rejected_rows`, one artifact each.
-            exec_properties: `settings`, `base_dir` and optionally `span`; see the component.
+            exec_properties: `settings`, `base_dir`, `labels` and optionally `span`; see the component.
 
         Raises:
             SettingsError: The settings do not fit the files.
@@ -65,32 +70,32 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         inputs = resolve(settings, exec_properties["base_dir"])
         examples.split_names = artifact_utils.encode_split_names(list(settings.splits))
 
-        pieces = assign_splits(source_of(inputs.format, inputs.delimiter).pieces(inputs), inputs)
+        pieces = assign_splits(source_of(inputs.format, inputs.reading).pieces(inputs), inputs)
         shards = make_shards(pieces)
         uris = {split: artifact_utils.get_split_uri([examples], split) for split in settings.splits}
-        job = Job(settings, inputs.format, len(shards), uris, f"{examples.uri}/.partial", rejected.uri)
+        labels = tuple(json.loads(exec_properties["labels"]))
+        job = Job(settings, inputs.format, len(shards), uris, f"{examples.uri}/.partial", rejected.uri, labels)
         for folder in (*uris.values(), job.partial_uri):
             fileio.makedirs(folder)
-        counts = self._ingest(shards, job)
+        outcome = self._ingest(shards, job)
         fileio.rmtree(job.partial_uri)
-        if not counts.rows:
-            raise DataError(
-                f"All {counts.rejected} rows of {pieces[0].file} are malformed, expected at least one good row.",
-                f"Read what is wrong with them in {rejected.uri}.",
-            )
-        _describe(examples, inputs, counts, pieces[0].classes)
-        rejected.num_rows = counts.rejected
+        check_outcome(outcome, settings, pieces[0].file)
+        notes = notes_on(outcome, settings)
+        for note in notes:
+            logging.warning(note)
+        _describe(examples, inputs, outcome, pieces[0].classes, notes)
+        rejected.num_rows = outcome.rejected
 
-    def _ingest(self, shards: list[Shard], job: Job) -> Counts:
+    def _ingest(self, shards: list[Shard], job: Job) -> Outcome:
         if len(shards) == 1:
             # There is nothing to distribute, and Beam's overhead is several times the work on a small table.
-            return write_shard(shards[0], infer_shard(shards[0], job), job)
+            return merge_outcomes([write_shard(shards[0], infer_shard(shards[0], job), job)])
         report_uri = f"{job.rejected_uri}/outcome.json"
         with self._make_beam_pipeline() as pipeline:
             spread = pipeline | "Shards" >> beam.Create(shards) | "Spread" >> beam.Reshuffle()
             kinds = spread | "Infer" >> beam.Map(_try_infer, job) | "Merge" >> beam.CombineGlobally(_merge)
-            counts = spread | "Write" >> beam.Map(_try_write, beam.pvalue.AsSingleton(kinds), job)
-            _ = counts | "Sum" >> beam.CombineGlobally(_sum) | "Report" >> beam.Map(_report, report_uri)
+            outcomes = spread | "Write" >> beam.Map(_try_write, beam.pvalue.AsSingleton(kinds), job)
+            _ = outcomes | "Gather" >> beam.combiners.ToList() | "Report" >> beam.Map(_report, report_uri)
         return _read_report(report_uri)
 
 
@@ -114,7 +119,7 @@ def _merge(parts: Iterable[dict[str, Kind] | MillraceError]) -> dict[str, Kind] 
     return merge_kinds(kinds)
 
 
-def _try_write(shard: Shard, kinds: dict[str, Kind] | MillraceError, job: Job) -> Counts | MillraceError:
+def _try_write(shard: Shard, kinds: dict[str, Kind] | MillraceError, job: Job) -> Outcome | MillraceError:
     if isinstance(kinds, MillraceError):
         return kinds
     try:
@@ -123,34 +128,30 @@ def _try_write(shard: Shard, kinds: dict[str, Kind] | MillraceError, job: Job) -
         return error
 
 
-def _sum(shard_counts: Iterable[Counts | MillraceError]) -> Counts | MillraceError:
-    total = Counts()
-    for counts in shard_counts:
-        if isinstance(counts, MillraceError):
-            return counts
-        total += counts
-    return total
-
-
-def _report(counts: Counts | MillraceError, uri: str) -> None:
-    if isinstance(counts, MillraceError):
-        report: dict[str, Any] = {"error": type(counts).__name__, "what": counts.what, "fix": counts.fix}
-    else:
-        report = vars(counts)
+def _report(outcomes: list[Outcome | MillraceError], uri: str) -> None:
+    reports = [
+        {"error": type(outcome).__name__, "what": outcome.what, "fix": outcome.fix}
+        if isinstance(outcome, MillraceError)
+        else dataclasses.asdict(outcome)
+        for outcome in outcomes
+    ]
     with fileio.open(uri, "w") as file:
-        file.write(json.dumps(report))
+        file.write(json.dumps(reports))
 
 
-def _read_report(uri: str) -> Counts:
+def _read_report(uri: str) -> Outcome:
     with fileio.open(uri, "r") as file:
-        report = json.loads(file.read())
+        reports = json.loads(file.read())
     fileio.remove(uri)
-    if "error" in report:
-        raise getattr(errors, report["error"])(report["what"], report["fix"])
-    return Counts(**report)
+    for report in reports:
+        if "error" in report:
+            raise getattr(errors, report["error"])(report["what"], report["fix"])
+    return merge_outcomes([Outcome.from_dict(report) for report in reports])
 
 
-def _describe(examples: types.Artifact, inputs: InputFiles, counts: Counts, classes: Sequence[str]) -> None:
+def _describe(
+    examples: types.Artifact, inputs: InputFiles, outcome: Outcome, classes: Sequence[str], notes: Sequence[str]
+) -> None:
     """Fills in what people and the next components need to know about an Examples artifact."""
     examples.span = inputs.span or 0
     examples.set_int_custom_property(utils.SPAN_PROPERTY_NAME, inputs.span or 0)  # Where stock TFX looks for the span.
@@ -159,7 +160,9 @@ def _describe(examples: types.Artifact, inputs: InputFiles, counts: Counts, clas
     digests = "".join(f"{digest}  {inputs.name_of(file)}\n" for file, digest in content_digests(inputs.files).items())
     input_digest = hashlib.sha256(digests.encode("utf-8", "surrogateescape")).hexdigest()
     examples.set_string_custom_property("input_digest", input_digest)
-    examples.set_int_custom_property("num_rows", counts.rows)
+    examples.set_int_custom_property("num_rows", outcome.num_rows)
+    if notes:
+        examples.set_string_custom_property(NOTES_PROPERTY, json.dumps(notes))
     if classes:
         examples.set_string_custom_property("class_names", json.dumps(classes))
 
@@ -170,6 +173,7 @@ class ExampleGenSpec(component_spec.ComponentSpec):
     PARAMETERS = {  # noqa: RUF012  # TFX's own form
         "settings": component_spec.ExecutionParameter(type=str),
         "base_dir": component_spec.ExecutionParameter(type=str),
+        "labels": component_spec.ExecutionParameter(type=str),
         "span": component_spec.ExecutionParameter(type=int, optional=True),
     }
     INPUTS: dict[str, component_spec.ChannelParameter] = {}  # noqa: RUF012
@@ -185,13 +189,16 @@ class ExampleGen(base_beam_component.BaseBeamComponent):
     For CSV, the Examples and their splits equal those of TFX's CsvExampleGen.
 
     Outputs:
-        examples: Examples, with the custom properties `num_rows`, `input_digest` (a SHA-256 of the files' contents)
-            and, for images, `class_names` (a JSON list of text in the order of the class ids).
-        rejected_rows: RejectedRows; empty unless `data.on_bad_row` is `set_aside`.
+        examples: Examples, with the custom properties `num_rows`, `input_digest` (a SHA-256 of the files' contents),
+            where people should know of something `notes` (a JSON list of sentences) and, for images, `class_names` (a
+            JSON list of text in the order of the class ids).
+        rejected_rows: RejectedRows; empty unless one of `data.on_bad_row`, `on_missing_label` and `on_overflow` is
+            `set_aside`.
 
     Args:
         settings: The recipe's `data` section.
         base_dir: The folder that a relative `data.path` starts from.
+        labels: The recipe's labels; those that are columns of the data must be there in every row.
         span: The span to read, found beforehand by `files.resolve` so that it is part of TFX's cache key; None reads
             the span that `data.span` gives, or the newest.
     """
@@ -199,10 +206,13 @@ class ExampleGen(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = ExampleGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
-    def __init__(self, settings: DataSettings, base_dir: str, span: int | None = None) -> None:
+    def __init__(
+        self, settings: DataSettings, base_dir: str, labels: Sequence[str] = (), span: int | None = None
+    ) -> None:
         spec = ExampleGenSpec(
             settings=settings.model_dump_json(),
             base_dir=base_dir,
+            labels=json.dumps(list(labels)),
             span=span,
             examples=Channel(type=standard_artifacts.Examples),
             rejected_rows=Channel(type=RejectedRows),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from components.example_gen.encoding import Column
 from components.example_gen.files import InputFiles
 from components.example_gen.kinds import Kind
 from contracts.rejected_rows import RejectedRow
+
+Place: TypeAlias = tuple[int | None, bytes | None]
 
 SHARD_BYTES = 64 << 20
 """How much of the input one worker reads, encodes and writes at a time."""
@@ -29,6 +31,7 @@ class Piece:
             else empty.
         classes: The class names of the whole input, by class id; empty for tables.
         split: The split of all its rows; None lets each row's hash decide.
+        encoding: The encoding of a text file.
     """
 
     file: str
@@ -39,15 +42,25 @@ class Piece:
     names: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     split: str | None = None
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Typed rows of a piece: every column has `num_rows` rows. Rows that could not be read are in `rejected`."""
+    """Typed rows of a piece.
+
+    Attributes:
+        columns: Each with `num_rows` rows.
+        num_rows: How many rows.
+        rejected: Rows that could not be read.
+        place: Finds a row by its position in the batch: the number of its line (of its row, in a format without lines)
+            and its bytes, or None.
+    """
 
     columns: list[Column]
     num_rows: int
     rejected: list[RejectedRow] = field(default_factory=list)
+    place: Callable[[int], Place] = lambda _: (None, None)
 
 
 class Source(Protocol):

@@ -5,123 +5,42 @@ from __future__ import annotations
 import csv
 import io
 import os
-import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from itertools import chain
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from components.example_gen.blocks import BLOCK_BYTES, Block, cut_file, open_text, read_blocks
-from components.example_gen.contract import Batch, Piece
-from components.example_gen.encoding import Column
+from components.example_gen.blocks import BLOCK_BYTES, Block, cut_file, read_blocks
+from components.example_gen.contract import Batch, Piece, Place
+from components.example_gen.conversion import Conversion
+from components.example_gen.csv_records import Row, parse_cells, quotes_are_regular, read_rows, records
 from components.example_gen.files import InputFiles
-from components.example_gen.kinds import Kind, infer_kind, to_values
+from components.example_gen.kinds import Kind
+from components.example_gen.reading import ReadingSettings
+from components.example_gen.text_files import open_text
 from contracts.errors import DataError
 from contracts.rejected_rows import RejectedRow
 
-Cells = list[str]
-
-
-def read_rows(file: str, block: Block, names: list[str], delimiter: str) -> tuple[list[Cells], list[RejectedRow]]:
-    """Reads a block row by row.
-
-    Args:
-        file: The file's name, for the messages.
-        block: Whole records.
-        names: The columns.
-        delimiter: What separates two cells.
-
-    Returns:
-        The well-formed rows, each with as many cells as there are names, and the malformed ones.
-    """
-    lines = io.BytesIO(block.data).readlines()  # splitlines would also break at lone carriage returns.
-    rows: list[Cells] = []
-    rejected: list[RejectedRow] = []
-    at = 0
-    while at < len(lines):
-        end, balanced = _record_end(lines, at)
-        cells, column, reason = _parse_row(lines[at:end], names, delimiter, balanced)
-        if reason and cells is None:
-            # A stray quote swallows the lines after it: reject only its own line, and continue with the next.
-            end = at + 1
-        if reason:
-            rejected.append(RejectedRow(file, block.first_line + at, column, reason, b"".join(lines[at:end])))
-        elif cells:
-            rows.append(cells)
-        at = end
-    return rows, rejected
-
-
-def parse_cells(record: str, delimiter: str) -> Cells:
-    """Returns the cells of one record. Raises csv.Error if it is malformed."""
-    limit = csv.field_size_limit(sys.maxsize)  # Arrow has no limit, so the slow path must not have one either.
-    try:
-        return next(csv.reader([record], delimiter=delimiter), [])
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _record_end(lines: list[bytes], start: int) -> tuple[int, bool]:
-    quotes = 0
-    for end in range(start, len(lines)):
-        quotes += lines[end].count(b'"')
-        if quotes % 2 == 0:
-            return end + 1, True
-    return len(lines), False
-
-
-def _parse_row(
-    lines: list[bytes], names: list[str], delimiter: str, balanced: bool
-) -> tuple[Cells | None, str | None, str | None]:
-    """Returns the cells (None if they cannot be determined) and, if the row is malformed, the column and the reason."""
-    raw = b"".join(lines)
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        before = raw[: error.start].decode("utf-8")
-        return [], _column_at(before, names, delimiter), f"found the byte 0x{raw[error.start]:02x}, expected UTF-8"
-    if not balanced:
-        first = lines[0].decode("utf-8")
-        return None, _column_at(first, names, delimiter), "found a quote that never closes, expected its partner"
-    try:
-        cells = parse_cells(text, delimiter)
-    except csv.Error as error:
-        reason = f"found a row that is not CSV ({error}), expected cells divided by {delimiter!r}"
-        return None, _column_at(text.splitlines()[0].partition("\0")[0], names, delimiter), reason
-    if not cells or len(cells) == len(names):
-        return cells, None, None
-    column = names[len(cells)] if len(cells) < len(names) else None
-    return cells, column, f"found {_count(len(cells))}, expected {len(names)} as in the header"
-
-
-def _count(cells: int) -> str:
-    return "1 cell" if cells == 1 else f"{cells} cells"
-
-
-def _column_at(before: str, names: list[str], delimiter: str) -> str | None:
-    """Returns the column in which a text breaks off, or None if it cannot be determined."""
-    try:
-        index = len(parse_cells(before.rstrip("\r\n"), delimiter)) - 1
-    except csv.Error:
-        return None
-    return names[max(index, 0)] if index < len(names) else None
-
-
 _BOM = b"\xef\xbb\xbf"
-_QUOTE = ord('"')
+_OTHER_DELIMITERS = {";": ";", "\t": "tab", "|": "|", ",": ","}
 
 
 class CsvSource:
-    """CSV with a header line; see `contract.Source`.
+    """CSV, with a header line or without; see `contract.Source`.
 
     Arrow reads block by block. A block that arrow might read differently from Python's csv module (irregular quotes,
     lone carriage returns) or not at all (malformed rows) goes to `read_rows`.
+
+    Args:
+        reading: The settings.
     """
 
-    def __init__(self, delimiter: str) -> None:
-        self._delimiter = delimiter
+    def __init__(self, reading: ReadingSettings) -> None:
+        self._reading = reading
+        self._conversion = Conversion(reading)
 
     def peek_columns(self, file: str) -> list[str]:
         return self._header(file)[0]
@@ -135,69 +54,102 @@ class CsvSource:
             columns, header = self._header(file)
             if columns != names:
                 raise DataError(_different_headers(files[0], names, file, columns), "Give all files the same columns.")
-            piece = Piece(file, len(header), None, os.path.getsize(file), 1 + header.count(b"\n"))
-            rows = rows or next(read_blocks(piece, quoting=False), None) is not None
-            pieces += cut_file(piece, quoting=True)
+            size, first_line = os.path.getsize(file), 1 + header.count(b"\n")
+            piece = Piece(file, len(header), None, size, first_line, encoding=self._reading.encoding)
+            rows = rows or next(read_blocks(piece, None), None) is not None
+            pieces += cut_file(piece, self._reading.delimiter_of(file))
         if not rows:
             raise DataError(f"{files[0]} has a header and no rows, expected at least one row.", "Check data.path.")
         return pieces
 
     def infer(self, piece: Piece, fail: bool) -> dict[str, Kind]:
         names = self.peek_columns(piece.file)
-        kinds = dict.fromkeys(names, Kind.EMPTY)
-        for block in read_blocks(piece, quoting=True):
+        kinds = {name: self._conversion.declared_kind(name) or Kind.EMPTY for name in names}
+        inferred = [name for name in names if self._conversion.declared_kind(name) is None]
+        for block in read_blocks(piece, self._reading.delimiter_of(piece.file)):
             # The kind of a text column can no longer change, so arrow need not even convert it.
-            undecided = [name for name in names if kinds[name] is not Kind.BYTES]
-            table, rejected = self._cells(piece.file, block, names, undecided)
+            undecided = [name for name in inferred if kinds[name] is not Kind.BYTES]
+            table, rejected, _ = self._cells(piece.file, block, names, undecided)
             if rejected and fail:
                 raise rejected[0].as_error()
             for name, cells in zip(undecided, table.columns, strict=True):
-                kinds[name] = infer_kind(cells, kinds[name])
+                kinds[name] = self._conversion.infer(cells, kinds[name])
         return kinds
 
     def read_batches(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
         names = self.peek_columns(piece.file)
-        for block in read_blocks(piece, quoting=True):
-            batch, rejected = self._cells(piece.file, block, names, names)
-            columns = [_typed(name, cells, kinds[name]) for name, cells in zip(names, batch.columns, strict=True)]
-            yield Batch(columns, batch.num_rows, rejected)
+        for block in read_blocks(piece, self._reading.delimiter_of(piece.file)):
+            table, rejected, place = self._cells(piece.file, block, names, names)
+            cells = zip(names, table.columns, strict=True)
+            columns = [self._conversion.column(name, kinds[name], column) for name, column in cells]
+            yield Batch(columns, table.num_rows, rejected, place)
 
     def _header(self, file: str) -> tuple[list[str], bytes]:
-        """Returns the column names and the bytes of the header, including a byte order mark."""
-        data = b""
-        with open_text(file) as opened:
-            while not _first_record(data) and (more := opened.read(1 << 16)) and len(data) < BLOCK_BYTES:
-                data += more
-        header = _first_record(data) or data
+        """Returns the column names, and the bytes before the first row: a byte order mark, blank lines, the header."""
+        delimiter = self._reading.delimiter_of(file)
+        with open_text(file, self._reading.encoding) as opened:
+            start, cells = _first_record(iter(lambda: opened.read(1 << 16), b""), delimiter)
         try:
-            names = parse_cells(header.removeprefix(_BOM).decode("utf-8").rstrip("\r\n"), self._delimiter)
+            names = parse_cells(cells.decode("utf-8").rstrip("\r\n"), delimiter)
         except (UnicodeDecodeError, csv.Error) as error:
-            raise DataError(f"{file}: the header cannot be read: {error}.", "Save the file as UTF-8 CSV.") from error
+            fix = "Save the file as UTF-8 CSV, or set data.encoding to the encoding that it is in."
+            raise DataError(f"{file}: the header cannot be read: {error}.", fix) from error
         if not names:
             raise DataError(f"{file} is empty, expected a header and rows.", "Check data.path, or how it is written.")
+        if self._reading.header is not True:
+            given = self._reading.header
+            return given or [f"column_{number}" for number in range(1, len(names) + 1)], start
         if double := [name for name, times in Counter(names).items() if times > 1]:
             raise DataError(
-                f"{file}: the header names {double[0]!r} more than once.", "Give every column its own name."
+                f"{file}: the header names {double[0]!r} more than once.",
+                "Give every column its own name; or if there is no header, list the names in data.header.",
             )
-        return names, header
+        self._check_delimiter(file, names)
+        return names, start + cells
+
+    def _check_delimiter(self, file: str, names: list[str]) -> None:
+        others = [
+            other for other in _OTHER_DELIMITERS if other in names[0] and other != self._reading.delimiter_of(file)
+        ]
+        if len(names) == 1 and others and self._reading.delimiter is None:
+            likely = max(others, key=names[0].count)
+            raise DataError(
+                f"{file} has 1 column, {names[0]!r}: is the delimiter {_OTHER_DELIMITERS[likely]!r}?",
+                f"Set data.delimiter: {_OTHER_DELIMITERS[likely]!r}; or ',' if there is only that column.",
+            )
 
     def _cells(
         self, file: str, block: Block, names: list[str], columns: list[str]
-    ) -> tuple[pa.RecordBatch, list[RejectedRow]]:
-        """Returns the given columns of a block, (rows,) strings with null for an empty cell, and the malformed rows."""
-        if _is_regular(block.data, self._delimiter):
-            try:
-                return self._by_arrow(block.data, names, columns), []
-            except pa.ArrowInvalid:
-                pass  # Rows with too few or too many cells.
-        rows, rejected = read_rows(file, block, names, self._delimiter)
-        chosen = [names.index(name) for name in columns]
-        arrays = [pa.array([row[i] or None for row in rows], pa.string()) for i in chosen]
-        return pa.RecordBatch.from_arrays(arrays, columns), rejected
+    ) -> tuple[pa.RecordBatch, list[RejectedRow], Callable[[int], Place]]:
+        """Returns the given columns of a block, (rows,) text with null for a missing value, the malformed rows, and
+        where each row is.
+        """
+        delimiter = self._reading.delimiter_of(file)
 
-    def _by_arrow(self, data: bytes, names: list[str], columns: list[str]) -> pa.RecordBatch:
+        @cache
+        def rows_and_rejected() -> tuple[list[Row], list[RejectedRow]]:
+            return read_rows(file, block.data, block.first_line, names, delimiter)
+
+        def place(position: int) -> Place:
+            row = rows_and_rejected()[0][position]
+            return row.line, row.raw
+
+        table = self._by_arrow(block.data, names, columns, delimiter)
+        rejected: list[RejectedRow] = []
+        if table is None:
+            rows, rejected = rows_and_rejected()
+            chosen = [names.index(name) for name in columns]
+            arrays = [pa.array([row.cells[i] or None for row in rows], pa.string()) for i in chosen]
+            table = pa.RecordBatch.from_arrays(arrays, columns)
+        present = [self._conversion.without_missing(column) for column in table.columns]
+        return pa.RecordBatch.from_arrays(present, columns), rejected, place
+
+    def _by_arrow(self, data: bytes, names: list[str], columns: list[str], delimiter: str) -> pa.RecordBatch | None:
+        """Returns the columns as arrow reads them; None if the csv module may read them differently, or must."""
+        if not _is_regular(data, delimiter):
+            return None
         reading = pa_csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False)
-        parsing = pa_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=b'"' in data)
+        parsing = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in data)
         converting = pa_csv.ConvertOptions(
             column_types=dict.fromkeys(columns, pa.string()),
             include_columns=columns or names[:1],
@@ -206,17 +158,33 @@ class CsvSource:
             quoted_strings_can_be_null=True,
             check_utf8=False,  # _is_regular has checked all columns.
         )
-        # Not read_csv: on Python 3.10 its handling of Ctrl-C walks every object of the process, 50 ms a call.
-        with pa_csv.open_csv(pa.BufferReader(data), reading, parsing, converting) as reader:
-            table = reader.read_all()
+        try:
+            # Not read_csv: on Python 3.10 its handling of Ctrl-C walks every object of the process, 50 ms a call.
+            with pa_csv.open_csv(pa.BufferReader(data), reading, parsing, converting) as reader:
+                table = reader.read_all()
+        except pa.ArrowInvalid:
+            return None  # Rows with too few or too many cells.
         return pa.RecordBatch.from_arrays([table[name].combine_chunks() for name in columns], columns)
 
 
-def _first_record(data: bytes) -> bytes:
-    end = data.find(b"\n") + 1
-    while end and data.count(b'"', 0, end) % 2:
-        end = data.find(b"\n", end) + 1
-    return data[:end]
+def _first_record(chunks: Iterator[bytes], delimiter: str) -> tuple[bytes, bytes]:
+    """Returns what is before the first record, a byte order mark and blank lines, and its bytes."""
+    data = b""
+    for chunk in chain(chunks, [b""]):
+        data += chunk
+        text = data.removeprefix(_BOM)
+        lines = io.BytesIO(text).readlines()
+        ended = not chunk or len(data) > BLOCK_BYTES
+        found = records(lines if ended else lines[:-1], delimiter)
+        first = next((record for record in found if record.cells or record.error), None)
+        if first is not None and (first.whole or ended):
+            start = sum(map(len, lines[: first.start]))
+            end = start + sum(map(len, lines[first.start : first.end]))
+            mark = len(data) - len(text)
+            return data[: mark + start], data[mark + start : mark + end]
+        if ended:
+            break
+    return data, b""
 
 
 def _is_regular(data: bytes, delimiter: str) -> bool:
@@ -230,29 +198,7 @@ def _is_regular(data: bytes, delimiter: str) -> bool:
         return False
     if not data.strip(b"\r\n"):  # Arrow takes nothing but blank lines for an empty file.
         return False
-    return b'"' not in data or _quotes_are_regular(data, ord(delimiter))
-
-
-def _quotes_are_regular(data: bytes, delimiter: int) -> bool:
-    """Whether every quote opens a cell, closes one or is doubled inside one."""
-    array = np.frombuffer(data, np.uint8)
-    at = np.flatnonzero(array == _QUOTE)
-    if len(at) % 2:
-        return False
-    border = np.zeros(256, bool)
-    border[[delimiter, ord("\n"), ord("\r"), _QUOTE]] = True
-    opening, closing = at[::2], at[1::2]
-    before, after = opening[opening > 0] - 1, closing[closing < len(array) - 1] + 1
-    return bool(border[array[before]].all() and border[array[after]].all())
-
-
-def _typed(name: str, cells: pa.Array, kind: Kind) -> Column:
-    if not cells.null_count:
-        offsets = np.arange(len(cells) + 1, dtype=np.int64)
-        return Column(name, kind, None if kind is Kind.EMPTY else to_values(cells, kind), offsets)
-    present = cells.is_valid().to_numpy(zero_copy_only=False)
-    offsets = np.concatenate(([0], np.cumsum(present, dtype=np.int64)))
-    return Column(name, kind, None if kind is Kind.EMPTY else to_values(cells.drop_null(), kind), offsets)
+    return b'"' not in data or quotes_are_regular(data, delimiter)
 
 
 def _different_headers(first: str, names: list[str], file: str, columns: list[str]) -> str:

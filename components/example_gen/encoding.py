@@ -13,8 +13,8 @@ The wire format (protobuf's encoding guide; tensorflow/core/example/*.proto), wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -40,12 +40,16 @@ class Column:
         values: (values,) int64, float32 or binary array without nulls, the values of all rows end to end; None if
             EMPTY.
         offsets: (rows + 1,) int64; row i owns `values[offsets[i]:offsets[i + 1]]`, a missing value an empty range.
+        wrong: Position of a value that could not be read -> what is wrong with it; its row is malformed.
+        too_large: Position of an infinite value that was not written as such -> how it was written.
     """
 
     name: str
     kind: Kind
     values: pa.Array | None
     offsets: Offsets
+    wrong: Mapping[int, str] = field(default_factory=dict)
+    too_large: Mapping[int, str] = field(default_factory=dict)
 
 
 def encode_examples(columns: Sequence[Column], num_rows: int) -> pa.Array:

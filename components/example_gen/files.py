@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from components.example_gen.formats import CIFAR10_BATCHES, choose_format, list_files
+from components.example_gen.reading import ReadingSettings
 from components.example_gen.settings import DataSettings
 from contracts.errors import DataError, SettingsError
 
@@ -86,7 +87,7 @@ class InputFiles:
         span: The span that they belong to (days since 1970-01-01 for dates); None if the path has no placeholder.
         files: At least one, in a fixed order.
         format: One of the values of `data.format` besides `auto`.
-        delimiter: What separates the cells of a CSV row.
+        reading: How the recipe says to read them.
         root: The data folder: `data.path`, or the last folder in it before a file or a wildcard; None means the folder
             of each file.
         splits: Name of a file (see `name_of`) or CIFAR-10 batch -> its split, where `data.splits` holds patterns; else
@@ -96,7 +97,7 @@ class InputFiles:
     span: int | None
     files: tuple[Path, ...]
     format: str
-    delimiter: str = ","
+    reading: ReadingSettings = field(default_factory=ReadingSettings)
     root: Path | None = None
     splits: Mapping[str, str] = field(default_factory=dict)
 
@@ -122,13 +123,16 @@ def resolve(settings: DataSettings, base_dir: str | Path) -> InputFiles:
     if "{" in settings.path:
         span, matches = _match_span(pattern, settings.span)
     else:
-        matches = sorted(glob.glob(pattern, recursive=True))
+        # A name that exists is that file's, though it may have brackets, as browsers give to second downloads.
+        matches = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
     paths = [Path(match) for match in matches]
     format_ = choose_format(settings.format, paths)
     files = list_files(format_, paths) if format_ else ()
     if not format_ or not files:
         raise _nothing_at(pattern)
-    inputs = InputFiles(span, files, format_, settings.delimiter, _root(pattern, paths))
+    if format_ != "images":
+        _check_readable(files)
+    inputs = InputFiles(span, files, format_, settings, _root(pattern, paths))
     if not settings.patterns:
         return inputs
     names = CIFAR10_BATCHES if format_ == "cifar10" else [inputs.name_of(file) for file in files]
@@ -150,7 +154,8 @@ def _absolute(path: str, base_dir: Path) -> str:
 
 def _root(pattern: str, matches: Iterable[Path]) -> Path:
     parts = Path(pattern).parts
-    fixed = next((depth for depth, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    wild = (depth for depth, part in enumerate(parts) if glob.has_magic(part) and not os.path.exists(pattern))
+    fixed = next(wild, len(parts))
     roots = [Path(*match.parts[:fixed]) for match in matches]
     return Path(os.path.commonpath([root if root.is_dir() else root.parent for root in roots]))
 
@@ -189,6 +194,16 @@ def _span_number(match: re.Match[str]) -> int | None:
     except ValueError:  # 2024-13-45 is not a date, so the path is not a delivery.
         return None
     return (date - _EPOCH).days
+
+
+def _check_readable(files: Sequence[Path]) -> None:
+    for file in files:
+        if not file.exists():
+            raise DataError(
+                f"{file} is a link to {os.readlink(file)}, which does not exist.", "Mend or remove the link."
+            )
+        if not os.access(file, os.R_OK):
+            raise DataError(f"{file} may not be read by this user.", f"Mend its permissions: chmod u+r {file}.")
 
 
 def _nothing_at(pattern: str) -> DataError:

@@ -31,9 +31,12 @@ class Format:
 
 
 FORMATS = {
-    "csv": Format((".csv",)),
+    "csv": Format((".csv", ".tsv", ".tab")),
     "parquet": Format((".parquet", ".pq")),
     "jsonl": Format((".jsonl", ".ndjson")),
+    "tfrecord": Format((".tfrecord", ".tfrecords")),
+    "text": Format(),
+    "python": Format((".py",)),
     "images": Format((".png", ".jpg", ".jpeg", ".gif", ".bmp"), images=True),
     "cifar10": Format(
         files=("cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"),
@@ -80,7 +83,7 @@ def choose_format(setting: str, matches: Sequence[Path]) -> str | None:
     if None in formats:
         raise SettingsError(
             f"The format of {formats[None]} cannot be told from its name, expected one of {', '.join(_BY_SUFFIX)} "
-            f"(CSV and JSON lines may end in .gz), or {', '.join((*_BY_FILE, *_BY_FOLDER))}.",
+            f"(CSV, JSON lines and TFRecord may end in .gz), or {', '.join((*_BY_FILE, *_BY_FOLDER))}.",
             "Set data.format, or narrow data.path to the data files.",
         )
     if len(formats) > 1:
@@ -122,7 +125,9 @@ def _recognised(match: Path) -> Iterator[tuple[str | None, Path]]:
 def _files_in(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    return sorted(f for f in path.iterdir() if f.is_file() and not _is_hidden(f.name))
+    return sorted(
+        f for f in path.iterdir() if (f.is_file() or f.is_symlink()) and not f.is_dir() and not _is_hidden(f.name)
+    )
 
 
 def _files_below(path: Path) -> Iterator[Path]:

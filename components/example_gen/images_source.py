@@ -219,12 +219,12 @@ class DigitsSource(ImageSource):
     def pieces(self, inputs: InputFiles) -> list[Piece]:
         pieces = [Piece(str(f), 0, None, os.path.getsize(f), 1, classes=_CLASSES) for f in inputs.files]
         for piece in pieces:
-            if next(read_blocks(piece, quoting=False), None) is None:
+            if next(read_blocks(piece, None), None) is None:
                 raise DataError(f"{piece.file} is empty, expected rows of {_EXPECTED}.", "Check data.path.")
         return pieces
 
     def read_batches(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
-        rows = (row for block in read_blocks(piece, quoting=False) for row in _digit_rows(piece.file, block))
+        rows = (row for block in read_blocks(piece, None) for row in _digit_rows(piece.file, block))
         yield from to_batches(rows, piece.classes)
 
 

@@ -1,32 +1,39 @@
 """Parquet, by row groups. The file says what its columns hold; unlike for CSV, nothing is inferred.
 
-Integers and booleans become integers; floats and decimals become floats; text and bytes become bytes; dates and times
-become the ISO text that the same table saved as CSV would hold; lists of these become several values. Null becomes a
-missing value.
+Unless `data.columns` says otherwise, integers and booleans become integers; floats and decimals become floats; text and
+bytes become bytes; dates and times become the ISO text that the same table saved as CSV would hold; lists of these
+become several values. Null, and what `data.na_values` names, becomes a missing value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import reduce
+from functools import partial
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from components.example_gen.contract import SHARD_BYTES, Batch, Piece
-from components.example_gen.encoding import Column
+from components.example_gen.arrow_columns import ArrowColumns
+from components.example_gen.contract import SHARD_BYTES, Batch, Piece, Place
+from components.example_gen.conversion import Conversion
 from components.example_gen.files import InputFiles
 from components.example_gen.kinds import Kind
+from components.example_gen.reading import ReadingSettings
 from contracts.errors import DataError
 
 _BATCH_ROWS = 16_384
-_ARROW_TYPE = {Kind.INT: pa.int64(), Kind.FLOAT: pa.float32(), Kind.BYTES: pa.binary()}
 
 
 class ParquetSource:
-    """Parquet; see `contract.Source`. It has no malformed rows: a damaged file cannot be read at all."""
+    """Parquet; see `contract.Source`. Only a value that does not read as declared makes a row malformed.
+
+    Args:
+        reading: The settings.
+    """
+
+    def __init__(self, reading: ReadingSettings) -> None:
+        self._conversion = Conversion(reading)
+        self._arrow_column = ArrowColumns(self._conversion).column
 
     def peek_columns(self, file: str) -> list[str]:
         return list(_open(file).schema_arrow.names)
@@ -49,15 +56,24 @@ class ParquetSource:
 
     def infer(self, piece: Piece, fail: bool) -> dict[str, Kind]:
         schema = _open(piece.file).schema_arrow
-        return {field.name: _kind(piece.file, field.name, field.type) for field in schema}
+        kinds = {field.name: _kind(piece.file, field.name, field.type) for field in schema}
+        return self._conversion.with_declared(kinds)
 
     def read_batches(self, piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[Batch]:
+        opened = _open(piece.file)
         groups = range(piece.start, piece.end or piece.start)
-        for batch in _open(piece.file).iter_batches(_BATCH_ROWS, list(groups), use_threads=False):
+        first_row = 1 + sum(opened.metadata.row_group(group).num_rows for group in range(piece.start))
+        for batch in opened.iter_batches(_BATCH_ROWS, list(groups), use_threads=False):
             columns = [
-                _column(piece.file, name, kinds[name], batch.column(i)) for i, name in enumerate(batch.schema.names)
+                self._arrow_column(piece.file, name, kinds[name], batch.column(i))
+                for i, name in enumerate(batch.schema.names)
             ]
-            yield Batch(columns, batch.num_rows)
+            yield Batch(columns, batch.num_rows, place=partial(_place, first_row))
+            first_row += batch.num_rows
+
+
+def _place(first_row: int, position: int) -> Place:
+    return first_row + position, None
 
 
 def _open(file: str) -> pq.ParquetFile:
@@ -103,34 +119,3 @@ def _kind(file: str, name: str, type_: pa.DataType) -> Kind:
         f"{file}, column {name!r}: found the type {type_}, expected numbers, text, dates, or lists of these.",
         "Flatten the column, or leave it out of the file.",
     )
-
-
-def _column(file: str, name: str, kind: Kind, array: pa.Array) -> Column:
-    if kind is Kind.EMPTY:
-        return Column(name, kind, None, np.zeros(len(array) + 1, np.int64))
-    if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
-        sizes = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-        array = array.flatten()  # Skips values hidden under null lists.
-        if array.null_count:
-            raise DataError(f"{file}, column {name!r}: found null inside a list, expected values.", "Leave it out.")
-    else:
-        sizes = array.is_valid().to_numpy(zero_copy_only=False)
-    offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-    try:
-        return Column(name, kind, _cast(array.drop_null(), kind), offsets)
-    except pa.ArrowInvalid as error:
-        fix = "Store the column in a type that fits into int64."
-        raise DataError(f"{file}, column {name!r}: {error}", fix) from error
-
-
-def _cast(values: pa.Array, kind: Kind) -> pa.Array:
-    steps = [_ARROW_TYPE[kind]]
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_temporal(values.type):
-        steps = [pa.string(), pa.binary()]
-    elif pa.types.is_fixed_size_binary(values.type) and not pa.types.is_decimal(values.type):
-        steps = [pa.binary()]
-    elif kind is Kind.FLOAT and (pa.types.is_decimal(values.type) or pa.types.is_float16(values.type)):
-        steps = [pa.float64() if pa.types.is_decimal(values.type) else pa.float32(), pa.float32()]
-    return reduce(lambda array, type_: array.cast(type_), steps, values)

@@ -7,23 +7,26 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from contracts.settings import Settings
+from components.example_gen.reading import ReadingSettings
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _KNOWN_PLACEHOLDER = re.compile(r"SPAN(:0?\d+)?|YYYY|MM|DD")
 _SPLIT_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
-class DataSettings(Settings):
-    """The `data` section of a recipe.
+class DataSettings(ReadingSettings):
+    """The `data` section of a recipe; those of its settings that say how to read are in `ReadingSettings`.
 
     Attributes:
         path: A file, a folder or a glob, relative to the recipe's base folder. `{SPAN}` (`{SPAN:04}` for a fixed width)
             or `{YYYY}`, `{MM}` and `{DD}` stand for the span or the date of one delivery. `package:tfx/some/data.csv`
             names a file inside an installed Python package.
-        format: The file format; `auto` reads it from the suffix (`.csv`, `.parquet`, `.jsonl`; `.gz` may follow) or the
-            names below.
+        format: The file format; `auto` reads it from the suffix (`.csv`, `.tsv`, `.parquet`, `.jsonl`, `.tfrecord`,
+            `.py`; `.gz` may follow that of CSV, JSON lines and TFRecord) or the names below.
 
+            - `tfrecord`: serialized `tf.train.Example`s.
+            - `text`: each line is a row with the one column `text`.
+            - `python`: a module whose function `rows()` yields one dict a row, as a line of JSON lines would hold.
             - `images`: a folder with one sub-folder of PNG, JPEG, GIF or BMP files for each class, or with such
                 folders one level down where `splits` holds patterns (`train/cats/1.png`). Files and folders whose names
                 begin with `.` or `_` are ignored. `auto` recognises a folder that holds images only in sub-folders.
@@ -43,16 +46,24 @@ class DataSettings(Settings):
         split_by: None hashes the whole row; a column's name hashes its value, so that equal values share a split. Works
             only with hash buckets.
         on_bad_row: `fail` stops at the first malformed row; `set_aside` collects them in the RejectedRows artifact.
-        delimiter: The character that separates the cells of a CSV row.
+        on_missing_label: What becomes of a row without a value in the raw column that the label is named after: `fail`
+            ends the run, with their number and the first; `set_aside` collects them in RejectedRows; `keep` lets
+            features.py decide. A label that features.py makes from other columns is not concerned.
+        on_overflow: What becomes of a number too large for the 32 bits in which floats are kept, such as 1e39: `fail`
+            ends the run; `clip` makes it the largest that fits; `set_aside` sets its row aside; `keep` makes it
+            infinite.
         span: The span to read; None takes the newest. For dates: days since 1970-01-01.
     """
 
     path: str
-    format: Literal["auto", "csv", "parquet", "jsonl", "images", "cifar10", "digits"] = "auto"
+    format: Literal["auto", "csv", "parquet", "jsonl", "tfrecord", "text", "python", "images", "cifar10", "digits"] = (
+        "auto"
+    )
     splits: dict[str, int | str] = Field(default={"train": 2, "eval": 1})
     split_by: str | None = None
     on_bad_row: Literal["fail", "set_aside"] = "fail"
-    delimiter: str = ","
+    on_missing_label: Literal["fail", "set_aside", "keep"] = "fail"
+    on_overflow: Literal["fail", "clip", "set_aside", "keep"] = "fail"
     span: int | None = Field(default=None, ge=0)
 
     @field_validator("path")
@@ -109,13 +120,6 @@ class DataSettings(Settings):
             if isinstance(rule, str) and not rule.strip():
                 raise ValueError(f"received an empty pattern for split {name!r}, expected one such as 'train/*'")
         return splits
-
-    @field_validator("delimiter")
-    @classmethod
-    def _check_delimiter(cls, delimiter: str) -> str:
-        if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
-            raise ValueError(f"received {delimiter!r}, expected one ASCII character other than a quote or line break")
-        return delimiter
 
     @model_validator(mode="after")
     def _check_split_by(self) -> DataSettings:

@@ -12,25 +12,32 @@ from components.example_gen.formats import FORMATS
 from components.example_gen.images_source import DigitsSource, ImagesSource
 from components.example_gen.jsonl_source import JsonlSource
 from components.example_gen.parquet_source import ParquetSource
+from components.example_gen.python_source import PythonSource
+from components.example_gen.reading import ReadingSettings
+from components.example_gen.text_source import TextSource
+from components.example_gen.tfrecord_source import TFRecordSource
 from contracts.errors import SettingsError
 
-# The reader of each format in `formats.FORMATS`, made with the delimiter, which only CSV uses.
-_READERS: dict[str, Callable[[str], Source]] = {
+_READERS: dict[str, Callable[[ReadingSettings], Source]] = {
     "csv": CsvSource,
-    "parquet": lambda _: ParquetSource(),
-    "jsonl": lambda _: JsonlSource(),
+    "parquet": ParquetSource,
+    "jsonl": JsonlSource,
+    "tfrecord": TFRecordSource,
+    "text": TextSource,
+    "python": PythonSource,
     "images": lambda _: ImagesSource(),
     "cifar10": lambda _: Cifar10Source(),
     "digits": lambda _: DigitsSource(),
 }
+"""The reader of each format in `formats.FORMATS`, made with the settings, which image formats do not use."""
 
 
-def source_of(format_: str, delimiter: str) -> Source:
+def source_of(format_: str, reading: ReadingSettings) -> Source:
     """Returns the reader of a format.
 
     Args:
         format_: One of `formats.FORMATS`.
-        delimiter: What separates the cells of a CSV row.
+        reading: How the recipe says to read.
 
     Raises:
         SettingsError: There is no such format.
@@ -39,16 +46,16 @@ def source_of(format_: str, delimiter: str) -> Source:
         raise SettingsError(
             f"received the format {format_!r}, expected one of {', '.join(FORMATS)}.", "Set data.format."
         )
-    return _READERS[format_](delimiter)
+    return _READERS[format_](reading)
 
 
 def columns_of(inputs: InputFiles) -> list[str]:
     """Returns the column names, to check them against the schema before anything runs.
 
-    They come from the first file: CSV's header, Parquet's schema, the keys of the first 100 rows of JSON lines. Those
-    of images are always the same.
+    They come from the first file: CSV's header, Parquet's schema, the keys of the first 100 rows of JSON lines,
+    TFRecord and Python. Those of text and images are always the same.
 
     Raises:
         DataError: The file is empty or cannot be read.
     """
-    return source_of(inputs.format, inputs.delimiter).peek_columns(str(inputs.files[0]))
+    return source_of(inputs.format, inputs.reading).peek_columns(str(inputs.files[0]))

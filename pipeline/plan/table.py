@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from contracts.fingerprints import Fingerprint
+from contracts.labels import label_features
 from pipeline.plan.recipe import Recipe
 
 BASELINE_NODE = "BaselineModel"
@@ -149,9 +150,10 @@ TABLE: tuple[Node, ...] = (
         arguments=lambda context: {
             "settings": context.recipe.settings.data,
             "base_dir": str(context.recipe.project),
+            "labels": label_features(context.recipe.settings.label),
             "span": context.span,
         },
-        settings=("data",),
+        settings=("data", "label"),
         packages=("pyarrow", "tfx-bsl"),
         image_packages=("pillow",),
         files="data",

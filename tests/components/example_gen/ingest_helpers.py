@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,22 @@ with warnings.catch_warnings():
 Splits = dict[str, Counter[bytes]]
 
 
-def run_executor(settings: dict[str, Any], folder: Path, span: int | None = None) -> tuple[Any, Any]:
+def run_executor(
+    settings: dict[str, Any], folder: Path, span: int | None = None, labels: Sequence[str] = ()
+) -> tuple[Any, Any]:
     """Runs our executor, with relative paths starting from `folder`, and returns its artifacts."""
     outputs = folder / "outputs"
     examples, rejected = standard_artifacts.Examples(), RejectedRows()
     for artifact, name in ((examples, "examples"), (rejected, "rejected")):
         artifact.uri = str(outputs / f"{name}-{len(list(outputs.glob('*')))}")
         Path(artifact.uri).mkdir(parents=True)
-    properties = {"settings": json.dumps(settings), "base_dir": str(folder), "span": span, "fingerprint": ""}
+    properties = {
+        "settings": json.dumps(settings),
+        "base_dir": str(folder),
+        "labels": json.dumps(labels),
+        "span": span,
+        "fingerprint": "",
+    }
     Executor().Do({}, {"examples": [examples], "rejected_rows": [rejected]}, properties)
     return examples, rejected
 

@@ -126,7 +126,7 @@ def test_batches_through_beam(ingest: Ingest, tmp_path: Path, monkeypatch: pytes
     one_shard, _ = ingest(FORMS[2])
     monkeypatch.setattr(shards, "SHARD_BYTES", 1)
     cut, _ = ingest(FORMS[2])
-    assert len(list(Path(cut.uri, "Split-train").iterdir())) == 6
+    assert len(list(Path(cut.uri, "Split-all").iterdir())) == 6
     assert read_splits(cut) == read_splits(one_shard)
 
 

@@ -19,7 +19,7 @@ Ingest = Callable[..., tuple[Any, Any]]
 BAD_ROWS = [
     (b"1,2\n3\n", 3, "b", "found 1 cell, expected 2 as in the header", b"3\n"),
     (b"1,2\n3,4,5\n", 3, None, "found 3 cells, expected 2 as in the header", b"3,4,5\n"),
-    (b"1,2\n3,\xff\n", 3, "b", "found the byte 0xff, expected UTF-8", b"3,\xff\n"),
+    (b"1,2\n3,\xff\n", 3, "b", "found the byte 0xff, expected UTF-8 or what data.encoding names", b"3,\xff\n"),
     (b'1,2\n"3,4\n', 3, "a", "found a quote that never closes, expected its partner", b'"3,4\n'),
     (b'1,"x\ny"\n3\n', 4, "b", "found 1 cell, expected 2 as in the header", b"3\n"),
     (
@@ -52,7 +52,7 @@ def test_a_malformed_csv_row(
 
 
 def test_a_stray_quote_costs_its_own_row_only(ingest: Ingest, tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text('size,n\n5" pipe,1\n' + "".join(f"x,{i}\n" for i in range(100)))
+    (tmp_path / "data.csv").write_text('size,n\n"5 pipe,1\n' + "".join(f"x,{i}\n" for i in range(100)))
     examples, rejected = ingest("data.csv", on_bad_row="set_aside")
     assert (rejected.num_rows, examples.get_int_custom_property("num_rows")) == (1, 100)
 
@@ -125,6 +125,14 @@ def test_split_by_a_column_that_cannot_be_hashed(ingest: Ingest, tmp_path: Path,
         ({"path": "x", "splits": {"a": 0}}, "received 0 hash buckets for split 'a', expected 1 or more"),
         ({"path": "x", "splits": {"a/b": 1}}, "received the split name 'a/b', expected letters, digits, `_` and `-`"),
         ({"path": "x", "delimiter": "::"}, "received '::', expected one ASCII character"),
+        ({"path": "x", "encoding": "utf-9"}, "received 'utf-9', expected one of Python's encodings, such as utf-8"),
+        ({"path": "x", "encoding": "base64"}, "received 'base64', which encodes no text"),
+        ({"path": "x", "header": "no"}, "received 'no', expected true, false or a list of column names"),
+        ({"path": "x", "header": ["a", "a"]}, "received 'a' more than once"),
+        ({"path": "x", "columns": {"a": "number"}}, "Input should be 'int', 'float', 'text', 'bool', 'date', 'time'"),
+        ({"path": "x", "columns": {"a": "int %d"}}, "received the format '%d' for int, expected one such as"),
+        ({"path": "x", "na_values": [None]}, "received None, expected text or numbers"),
+        ({"path": "x", "thousands": "."}, "received '.' as thousands and as decimal, expected two characters"),
         ({"path": "x", "pth": "y"}, "Extra inputs are not permitted"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 
 from components.example_gen.files import InputFiles, resolve
 from components.example_gen.formats import FORMATS
+from components.example_gen.reading import ReadingSettings
 from components.example_gen.settings import DataSettings
 from components.example_gen.sources import columns_of, source_of
 from contracts.errors import DataError, SettingsError
@@ -85,6 +86,7 @@ def test_a_file_of_a_package_is_found_without_importing_it() -> None:
     code = """
 import sys
 from components.example_gen.files import resolve
+from components.example_gen.reading import ReadingSettings
 from components.example_gen.settings import DataSettings
 path = "package:tfx/examples/chicago_taxi_pipeline/data/simple/data.csv"
 name = resolve(DataSettings(path=path), ".").files[0].name
@@ -104,7 +106,7 @@ def test_columns_of_each_format(tmp_path: Path) -> None:
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"x,y\n1,2\n"))
     pq.write_table(pa.table({"p": [1], "q": ["s"]}), tmp_path / "c.parquet")
     (tmp_path / "d.jsonl").write_text('{"k": 1}\n{"j": 2, "k": 3}\n')
-    assert columns_of(InputFiles(None, (tmp_path / "a.csv",), "csv", ";")) == ["x", 'y\n"z"']
+    assert columns_of(InputFiles(None, (tmp_path / "a.csv",), "csv", ReadingSettings(delimiter=";"))) == ["x", 'y\n"z"']
     assert columns_of(InputFiles(None, (tmp_path / "b.csv.gz",), "csv")) == ["x", "y"]
     assert columns_of(InputFiles(None, (tmp_path / "c.parquet",), "parquet")) == ["p", "q"]
     assert columns_of(InputFiles(None, (tmp_path / "d.jsonl",), "jsonl")) == ["k", "j"]
@@ -114,9 +116,11 @@ def test_every_format_of_the_settings_is_in_the_table_and_has_a_reader() -> None
     accepted = typing.get_args(DataSettings.model_fields["format"].annotation)
     assert sorted(accepted) == sorted(("auto", *FORMATS))
     for name in FORMATS:
-        assert callable(source_of(name, ",").read_batches)
+        assert callable(source_of(name, ReadingSettings()).read_batches)
 
 
 def test_an_unknown_format_is_refused_and_not_read_as_another() -> None:
-    with pytest.raises(SettingsError, match=r"received the format 'avro', expected one of csv, parquet, jsonl, images"):
-        source_of("avro", ",")
+    with pytest.raises(
+        SettingsError, match=r"received the format 'avro', expected one of csv, parquet, jsonl, tfrecord"
+    ):
+        source_of("avro", ReadingSettings())

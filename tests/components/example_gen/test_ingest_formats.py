@@ -32,9 +32,10 @@ def test_byte_ranges_through_beam_give_the_rows_of_one_range(
     ingest: Ingest, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     (tmp_path / "data.csv").write_text(TEXT, newline="")
-    one_shard, _ = ingest("data.csv")
+    splits = {"train": 2, "eval": 1}
+    one_shard, _ = ingest("data.csv", splits=splits)
     request.getfixturevalue("_small_shards")
-    cut, _ = ingest("data.csv")
+    cut, _ = ingest("data.csv", splits=splits)
     assert read_splits(cut) == read_splits(one_shard)
     assert cut.get_int_custom_property("num_rows") == 500
     names = sorted(path.name for path in Path(cut.uri, "Split-train").iterdir())
@@ -57,8 +58,8 @@ def test_blocks_end_where_records_end(tmp_path: Path, block_bytes: int, monkeypa
     file = tmp_path / "data.csv"
     file.write_text(TEXT, newline="")
     whole_file = blocks.Piece(str(file), 0, None, file.stat().st_size, 1)
-    pieces = blocks.cut_file(whole_file, quoting=True)
-    blocks_read = [block for piece in pieces for block in blocks.read_blocks(piece, quoting=True)]
+    pieces = blocks.cut_file(whole_file, ",")
+    blocks_read = [block for piece in pieces for block in blocks.read_blocks(piece, ",")]
     assert b"".join(block.data for block in blocks_read) == TEXT.encode()
     assert all(block.data.count(b'"') % 2 == 0 and block.data.endswith(b"\r\n") for block in blocks_read)
     starts = [1 + TEXT[: sum(len(b.data) for b in blocks_read[:i])].count("\n") for i in range(len(blocks_read))]
@@ -128,5 +129,5 @@ def test_properties_say_what_was_read(ingest: Ingest, tmp_path: Path) -> None:
     assert examples.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
     assert examples.get_string_custom_property("file_format") == "tfrecords_gzip"
     assert examples.get_int_custom_property("span") == examples.span == 7
-    assert examples.split_names == '["train", "eval"]'
+    assert examples.split_names == '["all"]'
     assert rejected.num_rows == 0

@@ -71,10 +71,10 @@ def test_class_ids_are_those_of_the_whole_input_in_every_shard(
     ingest: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(tmp_path / "photos", {f"{kind}/{i}.png": encoded(i) for kind in ("ant", "bee", "cow") for i in range(4)})
-    one_shard, _ = ingest("photos")
+    one_shard, _ = ingest("photos", splits={"train": 2, "eval": 1})
     for module in (images_source, shards):
         monkeypatch.setattr(module, "SHARD_BYTES", 2 * len(encoded(0)))
-    cut, _ = ingest("photos")
+    cut, _ = ingest("photos", splits={"train": 2, "eval": 1})
     assert len(list(Path(cut.uri, "Split-train").iterdir())) == 6
     assert read_splits(cut) == read_splits(one_shard)
     labels = {row[:2] for images in image_rows(cut).values() for row in images.values()}
@@ -150,7 +150,7 @@ def test_a_file_beside_the_classes(ingest: Ingest, tmp_path: Path) -> None:
 
 def test_nothing_but_bad_files(ingest: Ingest, tmp_path: Path) -> None:
     put(tmp_path / "photos", {"cats/1.png": b"x", "cats/2.png": b"y"})
-    with pytest.raises(DataError, match=r"All 2 rows of .*/photos are malformed, expected at least one good row\."):
+    with pytest.raises(DataError, match=r"All 2 rows of .*/photos were set aside, expected at least one good row\."):
         ingest("photos", on_bad_row="set_aside")
 
 
@@ -220,7 +220,7 @@ def test_the_digits_are_those_of_scikit_learn(ingest: Ingest) -> None:
     from sklearn.datasets import load_digits
 
     digits = load_digits()
-    examples, rejected = ingest(DIGITS)
+    examples, rejected = ingest(DIGITS, splits={"train": 2, "eval": 1})
     splits = image_rows(examples)
     images = splits["train"] | splits["eval"]
     assert (len(images), len(splits["train"]) + len(splits["eval"]), rejected.num_rows) == (1_797, 1_797, 0)

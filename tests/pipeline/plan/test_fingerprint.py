@@ -70,7 +70,7 @@ MATRIX = [
         {"Evaluator", "InfraValidator"},
     ),
     ("the splits", replaced(YAML, "  path:", "  splits: {train: 4, eval: 1}\n  path:"), {"ExampleGen"}),
-    ("the label", replaced(YAML, "label: big", "label: bigger"), {"Trainer", "Evaluator"}),
+    ("the label", replaced(YAML, "label: big", "label: bigger"), {"ExampleGen", "Trainer", "Evaluator"}),
     ("the data", replaced("data.csv", "2.0", "2.5"), {"ExampleGen"}),
     ("the description", replaced(YAML, "is it big?", "Is it?"), set()),
     ("the data's time only", touched("data.csv"), set()),
@@ -150,7 +150,7 @@ TFLITE_MATRIX = [
     ("a setting", "tflite.threads=2", None, {"TFLite"}),
     ("the quantization", "tflite.quantization=dynamic", None, {"TFLite", "Pusher"}),
     ("the judge's code", TFLITE, appended("components/tflite/judge.py", "\nMORE = 1\n"), {"TFLite", "InfraValidator"}),
-    ("the label", "label=bigger", None, {"Trainer", "Evaluator", "TFLite"}),
+    ("the label", "label=bigger", None, {"ExampleGen", "Trainer", "Evaluator", "TFLite"}),
 ]
 
 

@@ -92,7 +92,8 @@ def test_a_bare_metric_and_a_bare_slice_are_written_out(project: Path, edit: Edi
             "  path: data.csv",
             "  path: data.csv\n  zzz: 1",
             "recipe.yaml:4: unknown key data.zzz. "
-            "Known here: delimiter, format, on_bad_row, path, span, split_by, splits.",
+            "Known here: columns, decimal, delimiter, encoding, format, header, na_values, on_bad_row, "
+            "on_missing_label, on_overflow, path, span, split_by, splits, thousands.",
         ),
         (
             "{lower_bound: 0.5}",
