@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # `make test-next`: all tests on TFX 1.21, on a system that cannot have it (docs/sets.md): in a Debian 13 root, made once in
-# .trixie/, by chroot. $FLAGS goes to pytest. What is mounted and started is in namespaces of its own, which end
-# with this script however it ends; so `rm -rf .trixie` is all that removes it.
+# .trixie/, by chroot; then what the two sets make is compared. $FLAGS goes to pytest, and leaves the comparison out.
+# What is mounted and started is in namespaces of its own, which end with this script however it ends; so
+# `rm -rf .trixie` is all that removes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/system.sh
 
 root=$PWD/.trixie/root
 project=$root/millrace
-packages="python3-venv python3-dev g++ git make ca-certificates procps chromium fonts-liberation"
+exchange=$PWD/.trixie/exchange # at the same path inside: artifacts are stored by their paths
+packages="python3-venv python3-dev g++ git make ca-certificates procps curl chromium fonts-liberation"
 
 skip() {
   echo "test-next: skipped: $*. The tests did not run on TFX 1.21."
@@ -63,12 +65,14 @@ in_root() {
     [ -d "${!name}" ] || settings+=("$name=${!name}")
     copy_file "$root" "${!name}"
   done
+  mkdir -p "$exchange" "$root$exchange"
   for name in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
     copy_file "$root" "$name"
   done
   # shellcheck disable=SC2016 # expanded inside
   "${alone[@]}" bash -euc '
-    root=$1
+    root=$1 exchange=$2
+    mount --bind "$exchange" "$root$exchange"
     mount -t proc proc "$root/proc"
     mount --rbind /sys "$root/sys" && mount -o remount,bind,ro "$root/sys"
     mount -t tmpfs -o mode=755 dev "$root/dev"
@@ -81,8 +85,8 @@ in_root() {
     ln -s pts/ptmx "$root/dev/ptmx"
     ln -s /proc/self/fd "$root/dev/fd"
     for number in 0:stdin 1:stdout 2:stderr; do ln -s "fd/${number%:*}" "$root/dev/${number#*:}"; done
-    exec chroot "$root" env -i "${@:2}"
-  ' bash "$root" "${settings[@]}" HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" DEBIAN_FRONTEND=noninteractive \
+    exec chroot "$root" env -i "${@:3}"
+  ' bash "$root" "$exchange" "${settings[@]}" HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" DEBIAN_FRONTEND=noninteractive \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -c "$command" bash "$@"
 }
 
@@ -102,6 +106,18 @@ copy_project() {
     done | tar --null --files-from=- --create | tar --extract --directory "$project"
 }
 
+# What each set makes of the same files, and whether it serves and goes on with what the other one made.
+compare_sets() {
+  local run=tests/end_to_end/other_set.py test=tests/end_to_end/test_other_set.py
+  echo "test-next: comparing what the two sets make"
+  rm -rf "${exchange:?}"/*
+  .venv/bin/python -W ignore "$run" "$exchange/older"
+  # shellcheck disable=SC2016 # expanded inside
+  in_root "$root" 'cd /millrace && MILLRACE_OTHER_SET=$1/older .venv/bin/pytest "$2" && .venv/bin/python -W ignore "$3" "$1/newer"' \
+    "$exchange" "$test" "$run"
+  MILLRACE_OTHER_SET=$exchange/newer .venv/bin/pytest "$test" -k "not both_make_the_same"
+}
+
 check_system
 mkdir -p .trixie
 exec 9>.trixie/lock
@@ -110,3 +126,4 @@ flock --nonblock 9 || { echo "test-next: another one is running (.trixie/lock); 
 copy_project
 # shellcheck disable=SC2016 # expanded inside
 in_root "$root" 'cd /millrace && exec make test FLAGS="$1"' "${FLAGS:-}"
+[ -n "${FLAGS:-}" ] || compare_sets
