@@ -13,8 +13,8 @@ from pathlib import Path
 from contracts.errors import MillraceError
 from pipeline.plan.beam import machine_memory
 
-LEAST_JAVA, MOST_JAVA = 11, 17
-GET_JAVA = "Install one: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS)."
+LEAST_JAVA, MOST_JAVA = 11, 21
+GET_JAVA = "Install one: apt-get install default-jre-headless (Debian, Ubuntu), brew install openjdk@21 (macOS)."
 
 
 def find_java() -> str:
@@ -27,9 +27,9 @@ def find_java() -> str:
     version_output = _output([path, "-version"]) if path else ""
     version = re.search(r'version "(?:1\.)?(\d+)', version_output)
     if path is None or version is None:
-        raise MillraceError("Flink needs Java 17; there is no java in the PATH that starts.", GET_JAVA)
+        raise MillraceError("Flink needs Java 11 to 21; there is no java in the PATH that starts.", GET_JAVA)
     if not LEAST_JAVA <= int(version[1]) <= MOST_JAVA:
-        raise MillraceError(f"Flink 1.19 runs on Java 11 to 17; {path} is Java {version[1]}.", GET_JAVA)
+        raise MillraceError(f"Flink 1.19 runs on Java 11 to 21; {path} is Java {version[1]}.", GET_JAVA)
     return path
 
 

@@ -90,9 +90,9 @@ in_root() {
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -c "$command" bash "$@"
 }
 
-# Copies the file $2 to the same place in the root $1, if it is a file; never mounted, since what runs there may write it.
+# Copies the file $2 to the same place in the root $1, if it is a file; it is not mounted, since what runs there may write it.
 copy_file() {
-  [ ! -f "$2" ] || install -D -m 644 "$2" "$1$2"
+  [[ $2 != /* || ! -f $2 ]] || install -D -m 644 "$2" "$1$2"
 }
 
 copy_project() {
