@@ -35,7 +35,7 @@ flink-stop: setup  ## Stop it
 test: setup browser  ## Run all tests: FLAGS="-k taxi"
 	@$(BIN)/pytest -n 2 --dist loadfile $(FLAGS)
 
-test-next:  ## Run them on TFX 1.21 in Debian 13, where this system cannot have it: FLAGS="-k taxi"
+test-next: setup  ## Run them on TFX 1.21 in Debian 13, where this system cannot have it: FLAGS="-k taxi"
 	@./scripts/test_next.sh
 
 e2e: setup browser  ## Run only the end-to-end tests
