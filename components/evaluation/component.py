@@ -24,7 +24,7 @@ from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
 from components.artifacts import split_pattern
 from components.baseline import REFERENCE_PROPERTY
-from components.evaluation import blessing, insights, looks, recording, summary, tfma_run
+from components.evaluation import blessing, insights, looks, recording, sample, summary, tfma_run
 from components.evaluation.blessing import Decision
 from components.evaluation.predictions import PredictionsTable
 from components.evaluation.settings import (
@@ -73,7 +73,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         source = recording.Source.of(config)
         recorders = [recording.table_recorder(str(predictions), source)]
         if sampled_rows:
-            recorders.append(recording.sample_recorder(str(Path(folder, SAMPLE_FILE)), sampled_rows, source.candidate))
+            recorders.append(sample.sample_recorder(str(Path(folder, SAMPLE_FILE)), sampled_rows, source.candidate))
         compared = {False: models["model"]} | ({True: models["baseline_model"]} if "baseline_model" in models else {})
         with self._make_beam_pipeline() as pipeline:
             tfma_run.evaluate(pipeline, _examples(input_dict), compared, config, recorders, folder)

@@ -14,7 +14,7 @@ import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.proto import config_pb2
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from components.evaluation import recording, tfma_run
+from components.evaluation import recording, sample, tfma_run
 from contracts.file_names import SAMPLE_FILE
 from serving.models import warm_up
 
@@ -37,7 +37,7 @@ def kept(batches: list[dict[str, Any]], model: str | None, folder: Path) -> list
         _ = (
             pipeline
             | beam.Create(batches)
-            | recording.Record([recording.sample_recorder(str(folder / SAMPLE_FILE), 3, model)])
+            | recording.Record([sample.sample_recorder(str(folder / SAMPLE_FILE), 3, model)])
         )
     logs = [log.predict_log for log in map(PredictionLog.FromString, warm_up.read_records(folder / SAMPLE_FILE))]
     assert {log.request.model_spec.signature_name for log in logs} == {"serving_default"}
@@ -72,9 +72,9 @@ def test_texts_are_kept(tmp_path: Path) -> None:
 def test_rows_share_a_log_where_their_answers_have_the_same_shapes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "LOG_ROWS", 2)
+    monkeypatch.setattr(sample, "LOG_ROWS", 2)
     wide = batch(ROWS[:2], score=lambda scores: np.tile(scores, [1, 3]))
-    recorder = recording.sample_recorder(str(tmp_path / SAMPLE_FILE), 10, None)
+    recorder = sample.sample_recorder(str(tmp_path / SAMPLE_FILE), 10, None)
     recorder.write(recorder.read(batch(ROWS[2:7], score=same))[:5] + recorder.read(wide))
     logs = [PredictionLog.FromString(record).predict_log for record in warm_up.read_records(tmp_path / SAMPLE_FILE)]
     assert [tf.make_ndarray(log.response.outputs["score"]).shape for log in logs] == [(2, 1), (2, 1), (1, 1), (2, 3)]
@@ -82,9 +82,9 @@ def test_rows_share_a_log_where_their_answers_have_the_same_shapes(
 
 def test_a_sample_has_no_more_bytes_than_it_may(tmp_path: Path) -> None:
     choices = [(bytes([number]), b"x" * 10, {}) for number in range(5)]
-    kept = recording.smallest([choices[3:], choices[:3]], 4, max_bytes=35)
+    kept = sample.smallest([choices[3:], choices[:3]], 4, max_bytes=35)
     assert [digest for digest, _, _ in kept] == [b"\0", b"\1", b"\2"]
-    assert recording.smallest([choices], 2, max_bytes=35) == choices[:2]
+    assert sample.smallest([choices], 2, max_bytes=35) == choices[:2]
 
 
 def test_tfma_s_extractors_get_one_more_before_the_batches_are_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_tfma_s_extractors_get_one_more_before_the_batches_are_taken_apart(monke
     assert names[1] == tfma_run.unbatch_extractor.UNBATCH_EXTRACTOR_STAGE_NAME
     own = [tfma.extractors.Extractor(stage_name=name, ptransform=beam.Map(same)) for name in names]
     monkeypatch.setattr(tfma_run.model_eval_lib, "default_extractors", lambda **_options: list(own))
-    recorders = [recording.sample_recorder("folder/sample", 2, None)]
+    recorders = [sample.sample_recorder("folder/sample", 2, None)]
     config = config_pb2.EvalConfig(model_specs=[config_pb2.ModelSpec()])
     extractors = tfma_run.extractors(None, config, recorders)
     assert [extractor.stage_name for extractor in extractors] == [names[0], tfma_run.STAGE, *names[1:]]

@@ -18,7 +18,7 @@ from tiny_artifacts import execute, new_artifact, new_examples, serialized
 
 from components import transform
 from components.artifacts import TFLiteModel
-from components.evaluation import recording
+from components.evaluation import recording, sample
 from components.evaluation.settings import PREDICTIONS_FILE
 from components.infra_validator import component
 from components.tflite import convert
@@ -104,7 +104,7 @@ class Node:
         labels = np.array([float(row["tips"] > 4) for row in EVAL])
         batch = {"input": np.array(rows, object), "predictions": scores, "labels": labels}
         for recorder in (
-            recording.sample_recorder(str(evaluation / SAMPLE_FILE), 100, None),
+            sample.sample_recorder(str(evaluation / SAMPLE_FILE), 100, None),
             recording.table_recorder(str(evaluation / PREDICTIONS_FILE), SOURCE),
         ):
             recorder.write(recorder.read(batch))
