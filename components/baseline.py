@@ -7,8 +7,11 @@ from pathlib import Path
 
 import ml_metadata as mlmd
 from tfx.dsl.components.common import resolver
+from tfx.dsl.io import fileio
 from tfx.types import Artifact, BaseChannel, Channel
 from tfx.types.standard_artifacts import Model, ModelBlessing, PushedModel
+
+from contracts.file_names import SERVING_MODEL_FOLDER
 
 REFERENCE_PROPERTY = "reference_model_id"
 """The custom property of a `ModelBlessing` that holds the id of the best model among those served up to its own."""
@@ -40,7 +43,8 @@ class ServedModelStrategy(resolver.ResolverStrategy):
     ) -> dict[str, list[Artifact]] | None:
         """Resolves `model`, empty if none was ever served, and `reference_model`, empty if it is the same.
 
-        Where none of the versions is there any more, `model` is the reference of the latest one.
+        Where none of the versions is there any more, `model` is the reference of the latest one. Models whose files are
+        gone from the pipeline's folder cannot be compared with: the latest one that is there is taken.
 
         Args:
             store: The metadata store.
@@ -52,17 +56,29 @@ class ServedModelStrategy(resolver.ResolverStrategy):
         left_out = {artifact.id for artifact in input_dict["candidate"]} | withdrawn(input_dict["pushed_model"])
         pushes = [push for push in _took_place(input_dict["pushed_model"]) if _model_of(push) not in left_out]
         pushes = [push for push in reversed(pushes) if _model_of(push) in models]
+        left = [push for push in pushes if _has_files(models[_model_of(push)])]
+        if left[:1] != pushes[:1]:
+            other = models[_model_of(left[0])].uri if left else "no model"
+            gone = models[_model_of(pushes[0])].uri
+            print(f"The files of the served model {gone} are gone; the candidate is compared with {other}.")
+        pushes = left
         if not pushes:
             return none
         there = [push for push in pushes if _is_there(push)]
         served = _model_of((there or pushes)[0])
         reference = references.get(served, served)
-        if reference not in models or reference in left_out:
+        if reference not in models or reference in left_out or not _has_files(models[reference]):
             reference = served
         if not there:
             served = reference
         others = [models[reference]] if reference != served else []
         return {**none, "model": [models[served]], "reference_model": others}
+
+
+def _has_files(model: Artifact) -> bool:
+    """Whether a model's files are where they were written; in an object store, whether there are any."""
+    folder = Path(model.uri)
+    return bool(fileio.exists(model.uri)) and (not folder.is_dir() or (folder / SERVING_MODEL_FOLDER).is_dir())
 
 
 def _took_place(pushed_models: Iterable[Artifact]) -> list[Artifact]:

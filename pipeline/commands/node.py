@@ -14,6 +14,7 @@ from pipeline.commands.options import (
     EXIT_ERROR,
     EXIT_INTERRUPTED,
     EXIT_SETTINGS,
+    EXIT_TRY_AGAIN,
     SET_OPTION,
     print_error,
     reports_errors,
@@ -23,9 +24,6 @@ from pipeline.run import node as node_runs
 from pipeline.run import progress
 from pipeline.run.command_lines import display_path
 from pipeline.run.context import RunContext
-
-EXIT_TRY_AGAIN = 75
-"""BSD's EX_TEMPFAIL."""
 
 EXIT_TERMINATED = 143
 

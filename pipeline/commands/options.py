@@ -9,12 +9,15 @@ from typing import Any
 
 import click
 
-from contracts.errors import MillraceError, SettingsError
+from contracts.errors import BusyError, MillraceError, SettingsError
 from pipeline.run.command_lines import DEFAULT_ENVIRONMENT, DEFAULT_RECIPE
 
 EXIT_ERROR = 1
 EXIT_SETTINGS = 2
 EXIT_NOT_GOOD_ENOUGH = 3
+EXIT_TRY_AGAIN = 75
+"""BSD's EX_TEMPFAIL."""
+
 EXIT_INTERRUPTED = 130
 
 RECIPE_ARGUMENT = click.argument("recipe_name", metavar="[RECIPE]", default=DEFAULT_RECIPE)
@@ -39,7 +42,8 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(*args, **kwargs)
         except MillraceError as error:
             print_error(error)
-            sys.exit(EXIT_SETTINGS if isinstance(error, SettingsError) else EXIT_ERROR)
+            codes = {SettingsError: EXIT_SETTINGS, BusyError: EXIT_TRY_AGAIN}
+            sys.exit(codes.get(type(error), EXIT_ERROR))
 
     return wrapped
 

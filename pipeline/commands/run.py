@@ -45,7 +45,8 @@ def run(
     \b
     Exit codes: 0 pushed or up to date, 1 error, 2 wrong settings,
     3 the model was refused, or its evaluation could not tell
-    whether it is good enough, 130 interrupted.
+    whether it is good enough, 75 try again (another run of the recipe
+    is going on), 130 interrupted.
     """
     context = RunContext.create(
         recipe_name, overrides, environment_name, from_node=from_node, to_node=to_node, force=force

@@ -69,8 +69,8 @@ def run(context: RunContext, view: progress.View) -> Run:
         preflight.check(context.recipe, context.inputs)
         settings, why = context.engine
         beam.reach_engine(settings)
-        if why is not None:
-            view.announce(why)
+        for line in filter(None, (why, _gone_baseline(context))):
+            view.announce(line)
         return _start_and_watch(context, view)
 
 
@@ -87,10 +87,26 @@ def _check_earlier_run(context: RunContext) -> None:
         _check_taken_over(recipe, from_node, store)
 
 
+def _gone_baseline(context: RunContext) -> str | None:
+    """A line about the served model, if its files are gone from the pipeline's folder; see components/baseline.py."""
+    store = context.workplace.open_store()
+    folder = str(context.environment.serving_root / context.recipe.name)
+    served = next((entry for entry in store.deployed() if entry.folder == folder), None) if store else None
+    if store is None or served is None or served.model is None or not Path(folder, served.version).exists():
+        return None
+    gone = store.files.gone({made.artifact.uri for made in store.artifacts_by_id([served.model])})
+    what = f"the candidate is not compared with the served model, version {served.version}"
+    return f"The files in {gone.pop()} are gone: {what}." if gone else None
+
+
 def _check_taken_over(recipe: Recipe, from_node: str, store: Store) -> None:
     latest = store.run_ids(recipe.name)[0]
-    succeeded = {node for node, record in store.node_runs(recipe.name, latest).items() if record.succeeded}
-    missing = [node for node in nodes.taken_over(recipe, from_node) if node not in succeeded]
+    taken = nodes.taken_over(recipe, from_node)
+    records = {node: record for node, record in store.node_runs(recipe.name, latest).items() if node in taken}
+    succeeded = [record for record in records.values() if record.succeeded]
+    outputs = {record.node: {artifact.uri for artifact in _outputs(store, record)} for record in succeeded}
+    gone = store.files.gone(set().union(*outputs.values()))
+    missing = [node for node in taken if node not in outputs or outputs[node] & gone]
     if missing:
         raise SettingsError(
             f"--from {from_node} takes what comes before it from the last run, and run {latest} has no result of "
@@ -112,11 +128,15 @@ def up_to_date(context: RunContext, prints: Mapping[str, fingerprint.Fingerprint
         record = records.get(node)
         if record is None or not record.succeeded or record.properties.get(fingerprint.PROPERTY) != wanted.to_json():
             return None
-        outputs += [artifact for artifacts in store.outputs(record.id).values() for artifact in artifacts]
+        outputs += _outputs(store, record)
     pushed = [folder for artifact in outputs if (folder := artifact.properties.get("pushed_destination"))]
     if not all(Path(folder).exists() for folder in pushed) or store.files.gone({artifact.uri for artifact in outputs}):
         return None
     return Run(latest[0], records, new=False)
+
+
+def _outputs(store: Store, record: NodeRun) -> list[ArtifactRecord]:
+    return [artifact for artifacts in store.outputs(record.id).values() for artifact in artifacts]
 
 
 def _start_and_watch(context: RunContext, view: progress.View) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,18 @@ from components.baseline import ServedModelStrategy
 class Models:
     """Models and their blessings in a store, as the Evaluator notes them."""
 
-    def __init__(self, store: mlmd.MetadataStore) -> None:
+    def __init__(self, store: mlmd.MetadataStore, folder: Path) -> None:
         self.store = store
+        self.folder = folder
         self.models: list[Any] = []
         self.blessings: list[Any] = []
         self.pushes: list[Any] = []
 
     def add(self, blessed: bool | None, reference: Any = None) -> Any:
         """Adds a model; None leaves it without an evaluation. Without a reference it is one itself."""
-        model = self._put(standard_artifacts.Model(), f"/models/{len(self.models)}")
+        saved_model = self.folder / str(len(self.models)) / "Format-Serving"
+        saved_model.mkdir(parents=True)
+        model = self._put(standard_artifacts.Model(), str(saved_model.parent))
         self.models.append(model)
         if blessed is not None:
             self.bless(model, blessed, reference or model)
@@ -81,7 +85,7 @@ class Models:
 def models(tmp_path: Path) -> Models:
     connection = mlmd_pb2.ConnectionConfig()
     connection.sqlite.filename_uri = str(tmp_path / "metadata.sqlite")
-    return Models(mlmd.MetadataStore(connection))
+    return Models(mlmd.MetadataStore(connection), tmp_path / "models")
 
 
 def test_the_first_candidate_has_no_baseline(models: Models) -> None:
@@ -144,6 +148,26 @@ def test_where_no_version_is_there_any_more_the_best_is_the_baseline(models: Mod
     assert models.resolve(candidate) == ([best.uri], [])
     (tmp_path / "serving" / "1").rmdir()
     assert models.resolve(candidate) == ([best.uri], [])
+
+
+def test_models_whose_files_are_gone_are_no_baseline_and_no_reference(
+    models: Models, capsys: pytest.CaptureFixture[str]
+) -> None:
+    best, older = models.add(blessed=True), models.add(blessed=True)
+    served = models.add(blessed=True, reference=best)
+    for model in (best, older, served):
+        models.push(model)
+    candidate = models.add(blessed=None)
+    shutil.rmtree(best.uri)
+    assert models.resolve(candidate) == ([served.uri], [])
+    assert capsys.readouterr().out == ""
+    shutil.rmtree(Path(served.uri, "Format-Serving"))
+    assert models.resolve(candidate) == ([older.uri], [])
+    gone = f"The files of the served model {served.uri} are gone; the candidate is compared with"
+    assert capsys.readouterr().out == f"{gone} {older.uri}.\n"
+    shutil.rmtree(older.uri)
+    assert models.resolve(candidate) == ([], [])
+    assert capsys.readouterr().out == f"{gone} no model.\n"
 
 
 def test_the_candidate_is_handed_on(models: Models) -> None:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from store_builder import StoreBuilder
 
-from contracts.errors import AnomalyError, DataError, NodeError
+from contracts.errors import AnomalyError, BusyError, DataError, NodeError
 from pipeline.plan.environment import Environment
 from pipeline.run import local
 from pipeline.run.workplace import Workplace
@@ -55,6 +55,15 @@ def test_a_failed_node_says_how_to_go_on(millrace: Millrace, ends_with: Callable
     assert (first, log) == ("error: Trainer failed.", "Log: /l")
     assert go_on.startswith("Go on:  ")
     assert go_on.endswith(AGAIN)
+
+
+def test_a_run_beside_another_one_may_be_tried_again(
+    millrace: Millrace, ends_with: Callable[[object], None]
+) -> None:
+    ends_with(BusyError("another run of small is going on (process 4711).", "Wait for its end, or stop it."))
+    result = millrace("run", "small")
+    assert result.exit_code == 75
+    assert result.stderr.startswith("error: another run of small is going on (process 4711).\n")
 
 
 def test_anomalies_may_be_right_and_the_schema_behind(millrace: Millrace, ends_with: Callable[[object], None]) -> None:

@@ -226,6 +226,50 @@ def test_from_needs_what_comes_before_it_to_have_succeeded_in_the_last_run(
     assert started == ["small-1"]
 
 
+def test_from_needs_the_files_of_what_comes_before_it(
+    prints: Prints,
+    builder: StoreBuilder,
+    pushed: Path,
+    places: Environment,
+    run_small: Callable[..., local.Run],
+    started: list[str],
+) -> None:
+    whole_run(builder, prints, "one", pushed)
+    shutil.rmtree(outputs_of(places, "one", "Trainer"))
+    with pytest.raises(SettingsError, match="run one has no result of Trainer"):
+        run_small(from_node="Evaluator")
+    run_small(from_node="Transform")
+    assert started == ["small-1"]
+
+
+def test_a_served_model_without_files_is_named_and_stops_nothing(
+    builder: StoreBuilder, places: Environment, small: Recipe, started: list[str]
+) -> None:
+    version = places.serving_root / "small" / "17"
+    version.mkdir(parents=True)
+    model = builder.artifact("Model")
+    builder.artifact(
+        "PushedModel", pushed=1, pushed_version="17", pushed_destination=str(version), current_model_id=model
+    )
+    folder = places.pipeline_root / "small" / "artifacts" / "0"
+
+    def run() -> str:
+        output = io.StringIO()
+        view = progress.View(Console(file=output), "small", nodes.NODES)
+        request = Request(recipe="small", overrides=(), environment="local", run_id="small-1", span=None)
+        local.run(RunContext(small, Workplace(places), small.find_inputs(), request), view)
+        return output.getvalue()
+
+    assert run() == ""
+    folder.rmdir()
+    assert run() == (
+        f"The files in {folder} are gone: the candidate is not compared with the served model, version 17.\n"
+    )
+    version.rmdir()
+    assert run() == ""
+    assert len(started) == 3
+
+
 def test_from_a_node_after_the_tf_lite_model_needs_a_run_that_made_one(
     prints: Prints, with_tflite: Prints, builder: StoreBuilder, pushed: Path, run_asking: RunAsking, started: list[str]
 ) -> None:
