@@ -10,6 +10,7 @@
     ├── PushError            a version cannot be written to the serving folder, or there is none to go back to
     ├── BusyError            another process is already doing it; try again
     ├── StoreError           the metadata store cannot be reached, or refuses us
+    ├── BrokenStoreError     the metadata store's file is damaged; the message says how to go back to its copy
     ├── ClusterError         the cluster that schedules runs cannot be reached, or refuses us
     ├── EngineError          the engine of the data work cannot be reached; it may come back
     └── NodeError            a node failed; carries which node, where its log is and how to go on
@@ -87,6 +88,10 @@ class BusyError(MillraceError):
 
 class StoreError(MillraceError):
     """The metadata store cannot be reached, or refuses us; a server's may come back."""
+
+
+class BrokenStoreError(MillraceError):
+    """The metadata store's file is damaged."""
 
 
 class ClusterError(MillraceError):

@@ -206,7 +206,8 @@ def _folds(data: train.Data, seed: int, folds: int) -> Iterator[train.Data]:
     parts = np.array_split(np.random.default_rng(seed).permutation(data.train.rows + data.eval.rows), folds)
     for number, part in enumerate(parts):
         learned_rows = np.concatenate([*parts[:number], *parts[number + 1 :]])
-        yield train.Data(_take(data.train, columns, learned_rows), _take(data.eval, columns, part))
+        taken = _take(data.train, columns, learned_rows), _take(data.eval, columns, part)
+        yield train.Data(*taken, data.labels)
 
 
 def _take(split: Split, columns: Rows, rows: Any) -> Split:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import Self
 
+from components.evaluation.metric_names import METRICS, meant
 from contracts.settings import Settings
 
 PREDICTIONS_FILE = "predictions.npz"
@@ -45,7 +46,7 @@ class MetricBar(Bounds):
     """What a metric must reach for the model to be pushed; a metric without a bar is only reported.
 
     Attributes:
-        direction: Which way is better; `max_loss` needs to know.
+        direction: Which way is better, for `max_loss`; by default that of the metric.
         slices: What it must reach in each slice of at least `min_slice_rows` rows. The default is the metric's own bar
             when models are judged by evidence, and no bar when they are judged by points.
     """
@@ -69,11 +70,17 @@ UNIT_INTERVAL_METRICS = frozenset(
 )
 
 
+def _with_direction(name: str, bar: object) -> object:
+    if METRICS[name].better == "lower" and isinstance(bar, dict):
+        return {"direction": "lower_is_better", **bar}
+    return bar
+
+
 class EvaluatorSettings(Settings):
     """What is measured on the evaluation split, and what must be reached.
 
     Attributes:
-        metrics: TFMA or Keras metric class names, each with its bar (or nothing).
+        metrics: Metrics by name, each with its bar (or nothing); docs/recipes.md lists them by task.
         slices: Raw features by whose values the metrics are broken down; a list crosses several.
         prediction_key: The output of the model that is judged, if it serves several.
         example_weight: A raw feature with the weight of each row, at least 0, in all metrics and intervals.
@@ -97,7 +104,11 @@ class EvaluatorSettings(Settings):
     @field_validator("metrics", mode="before")
     @classmethod
     def _bare_metrics(cls, metrics: object) -> object:
-        return {name: bar or {} for name, bar in metrics.items()} if isinstance(metrics, dict) else metrics
+        if not isinstance(metrics, dict):
+            return metrics
+        if unknown := [name for name in metrics if name not in METRICS]:
+            raise ValueError(f"there is no metric {unknown[0]}. {meant(str(unknown[0]))}")
+        return {name: _with_direction(name, bar or {}) for name, bar in metrics.items()}
 
     @field_validator("slices", mode="before")
     @classmethod

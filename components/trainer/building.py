@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -17,6 +17,9 @@ from contracts.errors import TrainingError
 
 SHOWN_LAYERS = 40
 """The most layers in the log's table of parameters."""
+
+FEW_WEIGHTS = 50_000
+"""Models with fewer trainable weights are trained in float32 where the precision is `auto`."""
 
 
 def build(recipe: types.ModuleType, features: Sequence[Feature], settings: TrainerSettings) -> tf_keras.Model:
@@ -36,6 +39,38 @@ def build(recipe: types.ModuleType, features: Sequence[Feature], settings: Train
     if settings.optimization.recompute:
         optimization.recompute_blocks(model, settings.optimization.recompute)
     return model
+
+
+def build_to_suit(build: Callable[[], tf_keras.Model], settings: TrainerSettings) -> tuple[tf_keras.Model, str]:
+    """Builds the model under the global dtype policy or, if `trainer.precision` is `auto` and that suits, in float32.
+
+    Plain TensorFlow code mixes features in float32 with layers' half-precision outputs, and fails. A model with few
+    weights gains nothing: its steps are overhead, not arithmetic.
+
+    Args:
+        build: Builds it.
+        settings: The recipe's `trainer` section.
+
+    Returns:
+        The model, and why it is in float32; empty if it is under the global policy as it was.
+    """
+    policy = tf_keras.mixed_precision.global_policy().name
+    if settings.precision != "auto" or policy == "float32":
+        return build(), ""
+    try:
+        model = build()
+        num_weights = sum(weight.shape.num_elements() for weight in model.trainable_weights)
+        why = f"a model of {num_weights:,} weights gains nothing from it" if num_weights < FEW_WEIGHTS else ""
+    # Built again in float32, where an error that has nothing to do with the precision is raised again.
+    except Exception as error:
+        why = f"the model cannot be built in it: {str(error).strip().splitlines()[0]}"
+    if not why:
+        return model, ""
+    tf_keras.mixed_precision.set_global_policy("float32")
+    # As if the first one had never been: layers are named in the order in which they are made.
+    tf_keras.backend.reset_uids()
+    tf_keras.utils.set_random_seed(settings.seed)
+    return build(), f"Precision: float32 instead of {policy}: {why}"
 
 
 def compile_model(

@@ -1,4 +1,4 @@
-"""Checks of the data against the model: class ids, and with `trainer.debug` every value and operation."""
+"""What `trainer.debug` checks: every value and operation; and the shapes of the model's outputs, always."""
 
 from __future__ import annotations
 
@@ -12,74 +12,11 @@ import numpy.typing as npt
 import tensorflow as tf
 import tf_keras
 
-from components.trainer import heads, tensors
+from components.trainer import tensors
 from components.trainer.features import Feature
 from components.trainer.inputs import Split
 from contracts.errors import TrainingError
 from contracts.labels import label_features
-
-SHOWN_CLASSES = 10
-"""The most class names in a message."""
-
-
-def check_labels(model: tf_keras.Model, splits: Mapping[str, Split], class_names: Sequence[str] | None) -> None:
-    """Checks that the model has an output for each class, where its loss is a sparse cross-entropy.
-
-    TensorFlow itself stops with the operation's name on a CPU, and keeps training with a loss of NaN on a GPU.
-
-    Args:
-        model: Compiled.
-        splits: The training and validation splits, by name.
-        class_names: The classes of the data in the order of their ids, if they are known.
-
-    Raises:
-        TrainingError: A label is negative or beyond the last output, or the numbers of outputs and classes differ.
-    """
-    label = next(iter(splits.values())).layout.label
-    for head in heads.heads(model, label):
-        if head.label is not None and _is_sparse_loss(head.loss):
-            units = "outputs" if isinstance(label, str) else f"units in its output {head.name!r}"
-            _check_ids(head.label, head.output.shape[-1], units, splits, class_names)
-
-
-def _check_ids(
-    label: str, num_classes: int, units: str, splits: Mapping[str, Split], class_names: Sequence[str] | None
-) -> None:
-    """Checks the ids of one label; `units` names, for messages, the outputs of which the model has `num_classes`."""
-    if class_names and len(class_names) != num_classes:
-        raise TrainingError(
-            f"The data have {len(class_names)} classes ({_listed_classes(class_names)}), but the model has "
-            f"{num_classes} {units}.",
-            f"Give the model {len(class_names)} {units} (trainer.params), or look at data.path.",
-        )
-    for name, split in splits.items():
-        lowest, highest = _label_range(split, label)
-        if lowest < 0 or highest >= num_classes:
-            raise TrainingError(
-                f"The label {label!r} has the ids {lowest} to {highest} in the {name} split, but the "
-                f"model has {num_classes} {units}, for the ids 0 to {num_classes - 1}.",
-                f"Give the model {highest + 1} {units} (trainer.params), or look at how the label is made."
-                if lowest >= 0
-                else "Look at how preprocessing_fn makes the label.",
-            )
-
-
-def _is_sparse_loss(loss: object) -> bool:
-    functions = (tf_keras.losses.SparseCategoricalCrossentropy, tf_keras.losses.sparse_categorical_crossentropy)
-    return loss in ("sparse_categorical_crossentropy", *functions) or isinstance(loss, functions[0])
-
-
-def _listed_classes(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= SHOWN_CLASSES else f"{', '.join(names[:SHOWN_CLASSES])}, …"
-
-
-def _label_range(split: Split, label: str) -> tuple[int, int]:
-    lowest, highest = tf.int64.max, tf.int64.min
-    for rows in split.chunks():
-        labels = tf.cast(rows[label], tf.int64)
-        lowest = min(lowest, int(tf.reduce_min(labels)))
-        highest = max(highest, int(tf.reduce_max(labels)))
-    return lowest, highest
 
 
 def check_values(split: Split, files: Sequence[str]) -> None:
@@ -131,6 +68,41 @@ def check_shapes(model: tf_keras.Model, batch: Sequence[Any]) -> None:
 
 
 @contextmanager
+def explained_step(model: tf_keras.Model, rows: Sequence[Any]) -> Iterator[None]:
+    """Tells why a training step could not be made.
+
+    AutoGraph runs several steps in a loop, and hides an error in the first of them behind "'outputs' must be defined
+    before the loop".
+
+    Args:
+        model: Compiled.
+        rows: Some rows in the form that `fit` takes, to make the step on.
+
+    Raises:
+        TrainingError: The step cannot be made; the message is that of the operation or loss that failed.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if "before the loop" not in str(error):
+            raise
+        features, labels, *weights = rows
+        try:
+            outputs = model(features, training=True)
+            model.compute_loss(features, labels, outputs, *weights)
+            model.compute_metrics(features, labels, outputs, *(weights or [None]))
+        except Exception as cause:
+            shapes = {name: output.shape.as_list() for name, output in tensors.model_outputs(model, features).items()}
+            asked = tf.nest.map_structure(lambda label: label.shape.as_list(), labels)
+            raise TrainingError(
+                f"The training step fails: {_without_device(cause)}\n"
+                f"On the first rows, the model's outputs have the shapes {shapes}, and their labels {asked}.",
+                "Compare build_model's outputs with the loss and the metrics in compile_arguments.",
+            ) from cause
+        raise
+
+
+@contextmanager
 def checked_numerics(active: bool) -> Iterator[None]:
     """Ends the training at the first operation that produces a NaN or an infinity, if `active`.
 
@@ -150,6 +122,11 @@ def checked_numerics(active: bool) -> Iterator[None]:
         ) from error
     finally:
         tf.debugging.disable_check_numerics()
+
+
+def _without_device(error: Exception) -> str:
+    """The last line of an error's message, which is what AutoGraph's lines about the user's code lead to."""
+    return re.sub(r"\{\{.*?\}\} ?", "", str(error).strip().splitlines()[-1].strip())
 
 
 def _without_tensors(message: str) -> str:

@@ -204,7 +204,8 @@ class TrainerSettings(Settings):
         workers: Processes that train. Without a TF_CONFIG in the environment they are started on this machine.
         parameter_servers: Processes that hold the variables, for `parameter_server`.
         communication: How workers of `multi_worker` reduce their gradients.
-        precision: The Keras dtype policy; `auto` takes the fastest on the device.
+        precision: The Keras dtype policy; `auto` takes the fastest on the device, or float32 for a model that cannot be
+            built in it or has so few weights that it gains nothing.
         gpu_memory_limit_mb: The most memory to use of a GPU, in MiB; None takes memory as it is needed.
         sample_weight: The transformed feature that weights each row's loss and metrics; it is no input of the model.
         embedding_layer: The layer whose output the model's `embedding` signature returns.

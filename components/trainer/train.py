@@ -29,6 +29,7 @@ from components.trainer import (
     export,
     features,
     inputs,
+    labels,
     optimization,
     profiling,
     resuming,
@@ -44,10 +45,11 @@ from contracts.file_names import HISTORY_FILE
 
 @dataclass(frozen=True)
 class Data:
-    """The splits to learn from and to validate with."""
+    """The splits to learn from and to validate with, and the values of their labels."""
 
     train: Split
     eval: Split
+    labels: labels.Labels
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def train(job: Job, progress: str | None = None) -> None:
     strategy = devices.create_strategy(settings)
 
     # Precision, for everything that is built from here on until the model is trained
-    with devices.precision_policy(settings.precision, not devices.is_parameter_server(strategy)) as policy:
+    with devices.precision_policy(settings.precision, not devices.is_parameter_server(strategy)):
         # Data
         model_features, data = open_data(job, transform_output)
         if settings.debug:
@@ -90,11 +92,12 @@ def train(job: Job, progress: str | None = None) -> None:
         # Model
         build = functools.partial(building.build, recipe, model_features, settings)
         with strategy.scope():
-            model = build()
+            model, why_float32 = building.build_to_suit(build, settings)
+        policy = tf_keras.mixed_precision.global_policy().name
 
         # Restore and fit: see `fit` for what is restored in which order
         note = devices.describe_strategy(strategy, policy)
-        _log(f"Training in {note}")
+        _log(*filter(None, [f"Training in {note}", why_float32]))
         result = fit(model, recipe, job, data, strategy, note, progress)
         model = devices.on_one_device(model, strategy, build)
         optimization.undo_recompute(model)
@@ -115,15 +118,22 @@ def train(job: Job, progress: str | None = None) -> None:
 
 
 def open_data(job: Job, transform_output: tft.TFTransformOutput) -> tuple[list[Feature], Data]:
-    """The model's features, and the splits that the transform graph's files hold."""
+    """The model's features, and the splits that the transform graph's files hold.
+
+    Raises:
+        TrainingError: There is no such label, it is not there in every row, or the same in all.
+    """
     settings = job.settings
     schema = transform_output.transformed_metadata.schema
     model_features = features.from_schema(schema, job.label, settings.sample_weight)
     layout = inputs.Layout.from_transform(transform_output, model_features, job.label, settings.sample_weight)
+    labels.check_kinds(layout)
     train_split, eval_split = (
         inputs.open_split(files, layout, settings.input) for files in (job.train_files, job.eval_files)
     )
-    return model_features, Data(train_split, eval_split)
+    values = labels.read_labels({"train": train_split, "eval": eval_split})
+    labels.check_values(values, job.class_names)
+    return model_features, Data(train_split, eval_split, values)
 
 
 def fit(
@@ -186,10 +196,10 @@ def fit(
             changed = [] if devices.is_parameter_server(strategy) else resuming.use_generators(model, settings.seed)
             building.compile_model(model, recipe, settings, plan, first_rows)
         if number == 0:
-            checks.check_labels(model, {"train": data.train, "eval": data.eval}, job.class_names)
+            labels.check_outputs(model, data.train, data.labels, job.class_names)
         chosen, initial_epoch = _callbacks_and_start(model, job, number, plan, batches, strategy)
         start_step = (initial_epoch - plan.initial_epoch) * plan.steps_per_epoch
-        with checks.checked_numerics(settings.debug):
+        with checks.checked_numerics(settings.debug), checks.explained_step(model, first_rows):
             history = model.fit(
                 devices.distributed_batches(functools.partial(make_batches, start_step=start_step), strategy),
                 initial_epoch=initial_epoch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -19,6 +20,9 @@ EXIT_TRY_AGAIN = 75
 """BSD's EX_TEMPFAIL."""
 
 EXIT_INTERRUPTED = 130
+
+REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""What the system says about files that this user may not read or write."""
 
 RECIPE_ARGUMENT = click.argument("recipe_name", metavar="[RECIPE]", default=DEFAULT_RECIPE)
 SET_OPTION = click.option(
@@ -44,6 +48,11 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             print_error(error)
             codes = {SettingsError: EXIT_SETTINGS, BusyError: EXIT_TRY_AGAIN}
             sys.exit(codes.get(type(error), EXIT_ERROR))
+        except OSError as error:
+            if error.errno not in REFUSED:
+                raise
+            print_error(MillraceError(f"{error.filename}: {error.strerror}.", "Let this user read and write there."))
+            sys.exit(EXIT_ERROR)
 
     return wrapped
 

@@ -52,12 +52,13 @@ def run(context: RunContext, view: progress.View) -> Run:
     """Brings the pipeline's results up to date.
 
     Raises:
-        MillraceError: Another run of the recipe is going on.
+        MillraceError: Another run of the recipe is going on, or the metadata store is damaged.
         NodeError: A node failed.
         KeyboardInterrupt: The user stopped the run; nothing half done is left behind.
     """
     prints, request = context.fingerprints, context.request
     with lock.held(context.recipe.name, context.environment):
+        context.workplace.check_file(whole=True)
         context.sweep_leftovers()
         _remove_temporary_files(context)
         if not (request.from_node or request.to_node or request.force):
@@ -163,6 +164,7 @@ def _start_and_watch(context: RunContext, view: progress.View) -> Run:
             if process.returncode < 0:
                 context.sweep_leftovers()
         failure = read_failure(folder.path) or read_failure(Path(temporary))
+    context.workplace.keep_copy()
     if failure is not None:
         raise node_error(failure, folder.log_path(failure.node))
     _raise_failure(records, folder, process.returncode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -16,8 +17,9 @@ import ml_metadata as mlmd
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from typing_extensions import Self
 
-from contracts.errors import SettingsError, StoreError
+from contracts.errors import BrokenStoreError, SettingsError, StoreError
 from metadata import connection as connections
+from metadata import sqlite_file
 from metadata.files import Files
 from metadata.queries import Queries
 from metadata.records import NEVER_ENDED
@@ -126,7 +128,9 @@ class Workplace:
         Raises:
             SettingsError: The password's variable is not set.
             StoreError: Its server cannot be reached or refuses us.
+            BrokenStoreError: Its file is damaged.
         """
+        self.check_file()
         with self._translated():
             return Queries.open(self.connection, functools.partial(lock.goes_on, self.environment), self.files)
 
@@ -136,7 +140,9 @@ class Workplace:
         Raises:
             SettingsError: The password's variable is not set.
             StoreError: Its server cannot be reached or refuses us.
+            BrokenStoreError: Its file is damaged.
         """
+        self.check_file()
         with self._translated():
             return connections.connect(self.connection)
 
@@ -149,6 +155,39 @@ class Workplace:
         """Creates the folder of an SQLite store."""
         if self.environment.metadata_store.sqlite is not None:
             self.environment.metadata_path.parent.mkdir(parents=True, exist_ok=True)
+
+    def keep_copy(self) -> None:
+        """Copies the file of an SQLite store, to go back to if it is ever damaged.
+
+        Raises:
+            BrokenStoreError: It is damaged now.
+        """
+        if self.environment.metadata_store.sqlite is not None and self.environment.metadata_path.exists():
+            self.check_file(whole=True)
+            sqlite_file.keep_copy(self.environment.metadata_path)
+
+    def check_file(self, whole: bool = False) -> None:
+        """Checks the file of an SQLite store; see `sqlite_file.damage`.
+
+        Raises:
+            BrokenStoreError: It is damaged.
+        """
+        if self.environment.metadata_store.sqlite is not None:
+            wrong = sqlite_file.damage(self.environment.metadata_path, whole)
+            if wrong is not None:
+                raise self._broken(wrong)
+
+    def _broken(self, wrong: str) -> BrokenStoreError:
+        path = self.environment.metadata_path
+        copy = sqlite_file.copy_of(path)
+        what = f"the metadata store {path} is damaged: {wrong}."
+        if not copy.exists():
+            away = shlex.join(["mv", str(path), f"{path}.damaged"])
+            return BrokenStoreError(what, f"There is no copy of it. Without it, all runs begin anew:  {away}")
+        # The journal belongs to the damaged file, and SQLite would write its pages into the copy.
+        back = shlex.join(["cp", str(copy), str(path)])
+        journal = shlex.join(["rm", "-f", f"{path}-journal"])
+        return BrokenStoreError(what, f"Go back to what it was at the end of the last run:  {journal} && {back}")
 
     def patiently(self, ask: Callable[[], Answer]) -> Answer:
         """Queries a metadata store whose server may be down for some seconds.

@@ -39,6 +39,7 @@ def build_model(features: Sequence[Feature], params: Mapping[str, Any]) -> tf_ke
     """
     settings = Params(**params)
     inputs = {f.name: tf_keras.Input(shape=f.shape, name=f.name, dtype=f.dtype) for f in features}
+    # Either may be missing: a data set of numbers alone has no categories.
     numbers = _stacked_numbers(features, inputs)
     ids, num_ids = _stacked_ids(features, inputs)
 
@@ -57,33 +58,44 @@ def compile_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _stacked_numbers(features: Sequence[Feature], inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Returns the numeric features side by side, float32 [batch, numbers]."""
-    return tf.stack([tf.cast(inputs[f.name], tf.float32) for f in features if f.num_categories is None], axis=1)
+def _stacked_numbers(features: Sequence[Feature], inputs: Mapping[str, tf.Tensor]) -> tf.Tensor | None:
+    """Returns the numeric features side by side, float32 [batch, numbers]; None if there are none."""
+    numbers = [tf.cast(inputs[f.name], tf.float32) for f in features if f.num_categories is None]
+    return tf.stack(numbers, axis=1) if numbers else None
 
 
-def _stacked_ids(features: Sequence[Feature], inputs: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, int]:
-    """Returns all categories side by side, int64 [batch, categories], and their total number of ids.
+def _stacked_ids(features: Sequence[Feature], inputs: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor | None, int]:
+    """Returns all categories side by side, int64 [batch, categories], and their total number of ids; None without any.
 
     Each feature's ids start where those of the previous feature end, so that one table embeds them all in one lookup:
     at this size, the cost of a step is its number of operations.
     """
     sizes = {f.name: f.num_categories for f in features if f.num_categories is not None}
+    if not sizes:
+        return None, 0
     offsets = [0, *accumulate(sizes.values())]
     ids = tf.stack([inputs[name] for name in sizes], axis=1) + tf.constant(offsets[:-1], tf.int64)
     return ids, offsets[-1]
 
 
-def _wide(numbers: tf.Tensor, ids: tf.Tensor, num_ids: int) -> tf.Tensor:
+def _wide(numbers: tf.Tensor | None, ids: tf.Tensor | None, num_ids: int) -> tf.Tensor:
     """Returns the linear part's logit, [batch, 1]: a weight for each number, a weight for each id, a bias."""
-    weights = tf_keras.layers.Embedding(num_ids, 1, embeddings_initializer="zeros", name="wide_categories")(ids)
-    return tf.reduce_sum(weights, axis=1) + tf_keras.layers.Dense(1, name="wide_numbers")(numbers)
+    logits = []
+    if ids is not None:
+        weights = tf_keras.layers.Embedding(num_ids, 1, embeddings_initializer="zeros", name="wide_categories")(ids)
+        logits.append(tf.reduce_sum(weights, axis=1))
+    if numbers is not None:
+        logits.append(tf_keras.layers.Dense(1, name="wide_numbers")(numbers))
+    return sum(logits[1:], logits[0])
 
 
-def _deep(numbers: tf.Tensor, ids: tf.Tensor, num_ids: int, settings: Params) -> tf.Tensor:
+def _deep(numbers: tf.Tensor | None, ids: tf.Tensor | None, num_ids: int, settings: Params) -> tf.Tensor:
     """Returns the network's logit, [batch, 1]."""
-    vectors = tf_keras.layers.Embedding(num_ids, settings.embedding_size, name="embeddings")(ids)
-    hidden = tf_keras.layers.Concatenate(name="deep_input")([numbers, tf_keras.layers.Flatten()(vectors)])
+    parts = [] if numbers is None else [numbers]
+    if ids is not None:
+        vectors = tf_keras.layers.Embedding(num_ids, settings.embedding_size, name="embeddings")(ids)
+        parts.append(tf_keras.layers.Flatten()(vectors))
+    hidden = tf_keras.layers.Concatenate(name="deep_input")(parts) if len(parts) > 1 else parts[0]
     for number, units in enumerate(settings.hidden_units, start=1):
         hidden = tf_keras.layers.Dense(units, activation="relu", name=f"hidden_{number}")(hidden)
         hidden = tf_keras.layers.Dropout(settings.dropout, name=f"dropout_{number}")(hidden)

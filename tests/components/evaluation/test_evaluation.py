@@ -78,7 +78,7 @@ def test_bars_hold_on_the_overall_slice_alone() -> None:
 
 
 def threshold_of(**bar: Any) -> Any:
-    [found] = configured({"Metric": bar})["Metric"].per_slice_thresholds
+    [found] = configured({"Recall": bar})["Recall"].per_slice_thresholds
     return found.threshold
 
 
@@ -265,19 +265,19 @@ def test_metrics_and_slices_come_with_their_intervals(output: Output) -> None:
     labels, hours = [1, 1, 1, 0, 0, 1] * 5, [[b"1"], [b"1"], [b"1"], [b"1"], [b"2"], [b"2"]] * 5
     scores, worse = [0.9, 0.6, 0.4, 0.5, 0.1, 0.7] * 5, [0.9, 0.3, 0.4, 0.5, 0.1, 0.6] * 5
     rows = kept_of(labels, scores, baseline=worse, features={"hour": np.array(hours, object)})
-    output.add({}, model="candidate", example_count=30.0, AUC=0.875, Recall=0.75, Rouge=0.5)
+    output.add({}, model="candidate", example_count=30.0, AUC=0.875, Recall=0.75, Hinge=0.5)
     output.add({}, model="baseline", example_count=30.0, AUC=0.75, Recall=0.5)
-    output.add({"hour": "1"}, model="candidate", example_count=20.0, AUC=2 / 3, Recall=2 / 3, Rouge=0.5)
-    how = settings({"AUC": {"lower_bound": 0.5}, "Recall": {}, "Rouge": {}}, slices=["hour"], min_slice_rows=3)
+    output.add({"hour": "1"}, model="candidate", example_count=20.0, AUC=2 / 3, Recall=2 / 3, Hinge=0.5)
+    how = settings({"AUC": {"lower_bound": 0.5}, "Recall": {}, "Hinge": {}}, slices=["hour"], min_slice_rows=3)
     found = output.read(how, rows=rows)
-    auc, recall, rouge = found["metrics"]
+    auc, recall, hinge = found["metrics"]
     assert (recall["interval"], recall["no_interval"]) == (of_proportion(15, 20), None)
     reason = "too few negatives to tell ({} of {} rows; this area takes about {})"
     assert (auc["interval"], auc["no_interval"]) == (None, reason.format(10, 30, 24))
     assert (recall["difference"]["value"], recall["difference"]["method"]) == (0.25, "paired bootstrap")
-    assert (rouge["interval"], rouge["difference"], rouge["no_interval"]) == (None, None, None)
+    assert (hinge["interval"], hinge["difference"], hinge["no_interval"]) == (None, None, None)
     [hour] = found["slices"]
-    assert hour["intervals"] == {"AUC": None, "Recall": of_proportion(10, 15), "Rouge": None}
+    assert hour["intervals"] == {"AUC": None, "Recall": of_proportion(10, 15), "Hinge": None}
     assert hour["no_intervals"] == {"AUC": reason.format(5, 20, 9)}
     json.dumps(found, allow_nan=False)
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from components.trainer.checks import check_shapes, check_values, checked_numerics
+from components.trainer.checks import check_shapes, check_values, checked_numerics, explained_step
 from components.trainer.features import Feature
 from components.trainer.inputs import Layout, Split
 from contracts.errors import TrainingError
@@ -101,3 +101,27 @@ def test_the_operation_that_gives_no_number_is_named_while_it_is_asked_for() -> 
     assert "  # of -Inf elements: 4" in lines
     assert "Input tensor" not in str(caught.value)
     fit(active=False)
+
+
+def test_a_step_that_fails_in_a_loop_is_told_with_its_cause() -> None:
+    def loss(labels: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_mean(tf.ensure_shape(outputs, [None, 2]) - labels)
+
+    inputs = tf_keras.Input([3], name="numbers")
+    model = tf_keras.Model(inputs, tf_keras.layers.Dense(5, name="score")(inputs))
+    model.compile("sgd", loss, steps_per_execution=4)
+    rows = ({"numbers": tf.ones([8, 3])}, tf.zeros([8]))
+    batches = tf.data.Dataset.from_tensors(rows).repeat()
+    with pytest.raises(TrainingError) as caught, explained_step(model, rows):
+        model.fit(batches, steps_per_epoch=4, verbose=0)
+    message = str(caught.value)
+    assert message.startswith("The training step fails: ")
+    assert "input [8,5] is not compatible with expected shape [?,2]" in message.splitlines()[0]
+    assert "the model's outputs have the shapes {'score': [8, 5]}, and their labels [8]." in message
+    assert "before the loop" not in message
+
+
+def test_other_errors_of_a_training_stay_as_they_are() -> None:
+    with pytest.raises(ValueError, match="another") as caught, explained_step(None, ()):
+        raise ValueError("another")
+    assert type(caught.value) is ValueError

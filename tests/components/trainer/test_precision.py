@@ -6,11 +6,14 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
 
+from components.trainer import building
 from components.trainer import devices as precision
+from components.trainer.settings import TrainerSettings
 from contracts.errors import TrainingError
 
 
@@ -108,3 +111,59 @@ def test_an_output_in_half_precision_is_refused() -> None:
         'Give its last layer dtype="float32" in model.py, as in Activation("softmax", dtype="float32"), '
         "or set trainer.precision: float32."
     )
+
+
+def plain(width: int) -> Any:
+    """Builds a model by plain TensorFlow code, which puts a float32 feature beside a layer's output."""
+
+    def build() -> tf_keras.Model:
+        inputs = tf_keras.Input([4], name="numbers")
+        both = tf.concat([tf_keras.layers.Dense(width)(inputs), inputs], axis=1)
+        return tf_keras.Model(inputs, tf_keras.layers.Dense(1, name="score", dtype="float32")(both))
+
+    return build
+
+
+def layered(width: int) -> Any:
+    """Builds a model of layers alone."""
+
+    def build() -> tf_keras.Model:
+        inputs = tf_keras.Input([4], name="numbers")
+        hidden = tf_keras.layers.Dense(width)(inputs)
+        return tf_keras.Model(inputs, tf_keras.layers.Dense(1, name="score", dtype="float32")(hidden))
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("build", "why"),
+    [
+        (plain(8), "Precision: float32 instead of mixed_bfloat16: the model cannot be built in it: "),
+        (layered(8), "Precision: float32 instead of mixed_bfloat16: a model of 49 weights gains nothing from it"),
+        (layered(10_000), ""),
+    ],
+)
+def test_auto_takes_less_precision_only_where_it_suits_the_model(build: Any, why: str) -> None:
+    settings = TrainerSettings(epochs=1)
+    tf_keras.utils.set_random_seed(settings.seed)
+    tf_keras.backend.reset_uids()
+    expected = build()
+    with precision.precision_policy("mixed_bfloat16"):
+        tf_keras.utils.set_random_seed(settings.seed)
+        tf_keras.backend.reset_uids()
+        model, reason = building.build_to_suit(build, settings)
+        assert tf_keras.mixed_precision.global_policy().name == ("float32" if why else "mixed_bfloat16")
+    assert tf_keras.mixed_precision.global_policy().name == "float32"
+    assert reason.startswith(why)
+    assert bool(reason) == bool(why)
+    assert [layer.name for layer in model.layers] == [layer.name for layer in expected.layers]
+    for one, other in zip(model.get_weights(), expected.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_precision_that_is_asked_for_is_taken_or_fails() -> None:
+    settings = TrainerSettings(epochs=1, precision="mixed_bfloat16")
+    with precision.precision_policy("mixed_bfloat16"):
+        assert building.build_to_suit(layered(8), settings)[0].layers[1].compute_dtype == "bfloat16"
+        with pytest.raises((TypeError, ValueError, tf.errors.InvalidArgumentError)):
+            building.build_to_suit(plain(8), settings)

@@ -57,13 +57,22 @@ def test_a_failed_node_says_how_to_go_on(millrace: Millrace, ends_with: Callable
     assert go_on.endswith(AGAIN)
 
 
-def test_a_run_beside_another_one_may_be_tried_again(
-    millrace: Millrace, ends_with: Callable[[object], None]
-) -> None:
+def test_a_run_beside_another_one_may_be_tried_again(millrace: Millrace, ends_with: Callable[[object], None]) -> None:
     ends_with(BusyError("another run of small is going on (process 4711).", "Wait for its end, or stop it."))
     result = millrace("run", "small")
     assert result.exit_code == 75
     assert result.stderr.startswith("error: another run of small is going on (process 4711).\n")
+
+
+def test_a_folder_that_may_not_be_written_is_named(millrace: Millrace, ends_with: Callable[[object], None]) -> None:
+    ends_with(PermissionError(13, "Permission denied", "/artifacts/small/.lock"))
+    result = millrace("run", "small")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "error: /artifacts/small/.lock: Permission denied.\nLet this user read and write there.\n",
+    )
+    ends_with(FileNotFoundError(2, "No such file or directory", "/x"))
+    assert isinstance(millrace("run", "small").exception, FileNotFoundError)
 
 
 def test_anomalies_may_be_right_and_the_schema_behind(millrace: Millrace, ends_with: Callable[[object], None]) -> None:

@@ -50,6 +50,13 @@ def test_inputs_are_the_features_by_name():
     assert model.output_names == ["probability"]
 
 
+@pytest.mark.parametrize("names", [{"company"}, {"fare", "trip_miles"}])
+def test_categories_or_numbers_alone_are_enough(names):
+    model = build_model([feature for feature in FEATURES if feature.name in names], {})
+    trips = {name: column for name, column in batch()[0].items() if name in names}
+    assert model(trips).shape == [40, 1]
+
+
 @pytest.mark.parametrize("feature", [feature.name for feature in FEATURES])
 def test_every_feature_is_needed(feature):
     trips, _ = batch()
