@@ -110,7 +110,8 @@ def check_values(labels: Labels, class_names: Sequence[str] | None) -> None:
             where = " and ".join(f"{v.not_finite:,} of {v.rows:,} rows of the {name} split" for name, v in bad.items())
             raise TrainingError(
                 f"The label {label!r} is missing, or not a finite number, in {where}.",
-                "Leave these rows out of the data, or look at how preprocessing_fn makes the label.",
+                "Leave these rows out of the data (data.on_missing_label does it by the raw column), or look at how "
+                "preprocessing_fn makes the label.",
             )
         for name, values in by_split.items():
             if values.constant:

@@ -111,7 +111,8 @@ def test_missing_labels_are_counted_by_split() -> None:
     assert message(lambda: check_values(train=numbers(1.0, nan, infinite, 0.0), eval=numbers(0.0, nan))) == (
         "The label 'kind' is missing, or not a finite number, in 2 of 4 rows of the train split and 1 of 2 rows of the "
         "eval split.\n"
-        "Leave these rows out of the data, or look at how preprocessing_fn makes the label."
+        "Leave these rows out of the data (data.on_missing_label does it by the raw column), or look at how "
+        "preprocessing_fn makes the label."
     )
     assert "in 1 of 2 rows of the train split." in message(
         lambda: check_values(train=numbers([0.0, nan], [1.0, 2.0]), eval=numbers([0.0, 1.0], [1.0, 2.0]))
