@@ -16,8 +16,9 @@ from tfx.types import Artifact, artifact_utils, standard_artifacts
 from tfx.types.artifact import Property, PropertyType
 
 from components.artifacts import read_schema, split_files
+from components.example_gen.oddities import Oddity, count_texts
 from components.statistics_gen import decode
-from contracts.data_verdict import DATA_SET, VERDICT_FILE
+from contracts.data_verdict import DATA_SET, INFINITE_PROPERTY, VERDICT_FILE
 from contracts.errors import AnomalyError
 
 MAX_ROWS = 3
@@ -71,10 +72,12 @@ def quoted_rows(
     broken = _broken_rows(column, feature, schema)
     absent = column.is_null() if {reason.type for reason in info.reason} & ABSENCES else None
     places = _row_positions(broken, absent)
-    return [
-        {"row": place, "values": {column: _cell_text(values) for column, values in row.items()}}
-        for place, row in zip(places.to_pylist(), rows.take(places).to_pylist(), strict=True)
-    ]
+    return [_quoted(rows, place) for place in places.to_pylist()]
+
+
+def _quoted(rows: pa.RecordBatch, place: int) -> dict[str, Any]:
+    [row] = rows.slice(place, 1).to_pylist()
+    return {"row": place, "values": {column: _cell_text(values) for column, values in row.items()}}
 
 
 def _row_positions(broken: pa.BooleanArray, absent: pa.BooleanArray | None) -> pa.Array:
@@ -221,27 +224,64 @@ def describe(findings: list[dict[str, Any]]) -> str:
 
 
 def _findings(validated: Artifact, examples: Artifact, schema: schema_pb2.Schema) -> Iterator[dict[str, Any]]:
+    infinite = json.loads(examples.get_string_custom_property(INFINITE_PROPERTY) or "{}")
     for split in artifact_utils.decode_split_names(validated.split_names):
         folder = artifact_utils.get_split_uri([validated], split)
         anomalies = anomalies_pb2.Anomalies()
         anomalies.ParseFromString(Path(folder, example_validator.DEFAULT_FILE_NAME).read_bytes())
         if anomalies.HasField("dataset_anomaly_info"):
             info = anomalies.dataset_anomaly_info
-            yield _finding(split, DATA_SET, info, [], [])
-        if not anomalies.anomaly_info:
+            yield _finding(split, DATA_SET, info.description, [], [])
+        if not anomalies.anomaly_info and not infinite:
             continue
         rows = decode(split_files(examples, split))
         domains = {feature.name: feature for feature in schema.feature}
+        for name in infinite:
+            yield from _infinite_numbers(split, name, rows, domains.get(name))
         for index, (name, info) in enumerate(sorted(anomalies.anomaly_info.items())):
             samples = offending_values(rows, domains[name], schema) if name in domains else []
             quoted = quoted_rows(rows, name, info, schema) if index < MAX_QUOTED else []
-            yield _finding(split, name, info, samples, quoted)
+            description = info.description + _texts_among_numbers(rows, name, domains.get(name))
+            yield _finding(split, name, description, samples, quoted)
+
+
+def _infinite_numbers(
+    split: str, name: str, rows: pa.RecordBatch, feature: schema_pb2.Feature | None
+) -> Iterator[dict[str, Any]]:
+    """Yields the anomaly of a column with infinite numbers, unless its schema says that they are wanted."""
+    if name not in rows.schema.names or (feature is not None and feature.float_domain.HasField("disallow_inf")):
+        return  # Where the schema speaks of infinite numbers, TFDV heeds it.
+    column = rows.column(rows.schema.get_field_index(name))
+    infinite = pc.is_inf(column.flatten())
+    if not pc.any(infinite).as_py():
+        return
+    places = pc.list_parent_indices(column).filter(infinite).unique()
+    quoted = [_quoted(rows, place) for place in places[:MAX_ROWS].to_pylist()]
+    description = (
+        f"Infinite numbers in {_count_rows(len(places))}, expected finite ones. Name what they are written as in "
+        "data.na_values, or let the schema allow them: float_domain { disallow_inf: false }."
+    )
+    yield _finding(split, name, description, [], quoted)
+
+
+def _texts_among_numbers(rows: pa.RecordBatch, name: str, feature: schema_pb2.Feature | None) -> str:
+    """Returns a sentence with the remedy where a column of numbers is text because of a few cells; else nothing."""
+    if feature is None or feature.type not in (schema_pb2.INT, schema_pb2.FLOAT) or name not in rows.schema.names:
+        return ""
+    column = rows.column(rows.schema.get_field_index(name))
+    if pa.types.is_null(column.type) or not pa.types.is_large_binary(column.type.value_type):
+        return ""
+    counts = count_texts(column.flatten())
+    if counts is None or not counts[1]:
+        return ""
+    oddity = Oddity(name, counts[0], counts[1])
+    return f" {oddity}. {oddity.remedy}"
 
 
 def _finding(
-    split: str, feature: str, info: anomalies_pb2.AnomalyInfo, samples: list[str], rows: list[dict[str, Any]]
+    split: str, feature: str, description: str, samples: list[str], rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    return {"split": split, "feature": feature, "description": info.description, "samples": samples, "rows": rows}
+    return {"split": split, "feature": feature, "description": description, "samples": samples, "rows": rows}
 
 
 def offending_values(rows: pa.RecordBatch, feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> list[str]:

@@ -11,6 +11,9 @@ from contracts.content import ContentError, Record, read_text
 NOTES_PROPERTY = "notes"
 """The custom property of Examples with what ingest has to say about the data: a JSON list of sentences."""
 
+INFINITE_PROPERTY = "infinite"
+"""The custom property of Examples that names columns with infinite numbers: JSON, from column to number of rows."""
+
 VERDICT_FILE = "verdict.json"
 
 DATA_SET = "the data set"

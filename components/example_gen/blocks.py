@@ -24,10 +24,17 @@ _QUOTE, _NEWLINE = b'"', b"\n"
 
 @dataclass(frozen=True)
 class Block:
-    """Whole records, end to end, and the number (from 1) of their first line."""
+    """Whole records, end to end.
+
+    Attributes:
+        data: Their bytes.
+        first_line: The number (from 1) of their first line.
+        regular: Whether its quotes are known to open a cell, close one or be doubled inside one.
+    """
 
     data: bytes
     first_line: int
+    regular: bool = False
 
 
 def read_blocks(piece: Piece, delimiter: str | None) -> Iterator[Block]:
@@ -47,32 +54,36 @@ def read_blocks(piece: Piece, delimiter: str | None) -> Iterator[Block]:
         while bytes_left > 0 and (data := file.read(int(min(bytes_left, BLOCK_BYTES)))):
             bytes_left -= len(data)
             data = remainder + data
-            cut = record_end(data, delimiter)
+            cut, regular = record_end(data, delimiter)
             if not cut and len(data) >= LONGEST_RECORD_BYTES:
-                cut = data.rfind(_NEWLINE) + 1 or len(data)
+                cut, regular = data.rfind(_NEWLINE) + 1 or len(data), False
             block, remainder = data[:cut], data[cut:]
             if block:
-                yield Block(block, line_number)
+                yield Block(block, line_number, regular)
                 line_number += block.count(_NEWLINE)
     if remainder:
         yield Block(remainder, line_number)
 
 
-def record_end(data: bytes, delimiter: str | None) -> int:
-    """Returns the position after the last whole record in `data`, or 0; `data` begins at a record boundary."""
+def record_end(data: bytes, delimiter: str | None) -> tuple[int, bool]:
+    """Returns the position after the last whole record in `data`, or 0, and whether the quotes before it are regular.
+
+    `data` begins at a record boundary.
+    """
     cut = last_line = data.rfind(_NEWLINE) + 1
-    if delimiter is None:
-        return cut
-    quotes = data.count(_QUOTE, 0, cut)
-    if not quotes:
-        return cut
+    quotes = 0 if delimiter is None else data.count(_QUOTE, 0, cut)
+    if delimiter is None or not quotes:
+        return cut, True
     while cut and quotes % 2:
         earlier = data.rfind(_NEWLINE, 0, cut - 1) + 1
         quotes -= data.count(_QUOTE, earlier, cut)
         cut = earlier
     if not quotes_are_regular(data[:cut], delimiter):
-        cut = 0
-    return cut if cut == last_line else cut + _last_record_end(data[cut:last_line], delimiter)
+        return _last_record_end(data[:last_line], delimiter), False
+    if cut == last_line:
+        return cut, True
+    more = _last_record_end(data[cut:last_line], delimiter)
+    return cut + more, not more
 
 
 def _last_record_end(data: bytes, delimiter: str) -> int:

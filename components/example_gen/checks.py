@@ -17,7 +17,7 @@ from components.example_gen.oddities import Oddity, Watch
 from components.example_gen.settings import DataSettings
 from contracts.rejected_rows import RejectedRow
 
-LABEL, OVERFLOW = "label", "overflow"
+LABEL, OVERFLOW, INFINITE = "label", "overflow", "infinite"
 _LARGEST = float(np.finfo(np.float32).max)
 _REASONS = {LABEL: "found no label", OVERFLOW: "found {text}, which does not fit into a float of 32 bits"}
 
@@ -29,7 +29,7 @@ class Fault:
     """Rows in which a column has the same fault.
 
     Attributes:
-        kind: LABEL or OVERFLOW.
+        kind: LABEL, OVERFLOW, or INFINITE for numbers that are written as infinite.
         column: Which column.
         rows: How many rows.
         where: File and line of the first.
@@ -105,6 +105,8 @@ class RowChecks:
             if column.too_large:
                 texts = {_row_of(column, at): text for at, text in column.too_large.items()}
                 yield from self._note(batch, file, OVERFLOW, column.name, texts, self._settings.on_overflow)
+            if infinite := _written_as_infinite(column):
+                yield from self._note(batch, file, INFINITE, column.name, infinite, "keep")
         for column in batch.columns:
             if column.name in self._labels and (rows := _without_value(column)).any():
                 texts = dict.fromkeys(np.flatnonzero(rows).tolist(), "")
@@ -142,6 +144,18 @@ def _wrong_values(batch: Batch) -> Iterator[tuple[int, str, str]]:
 
 def _row_of(column: Column, position: int) -> int:
     return int(np.searchsorted(column.offsets, position, side="right")) - 1
+
+
+def _written_as_infinite(column: Column) -> dict[int, str]:
+    """Returns the rows with such a number, and the number."""
+    if column.values is None or column.kind is not Kind.FLOAT:
+        return {}
+    values = column.values.to_numpy(zero_copy_only=False)
+    return {
+        _row_of(column, int(at)): f"{values[at]:g}"
+        for at in np.flatnonzero(np.isinf(values))
+        if at not in column.too_large
+    }
 
 
 def _without_value(column: Column) -> Mask:

@@ -29,7 +29,7 @@ from components.example_gen.shards import Job, Shard, infer_shard, make_shards, 
 from components.example_gen.sources import source_of
 from components.memo import content_digests
 from contracts import errors
-from contracts.data_verdict import NOTES_PROPERTY
+from contracts.data_verdict import INFINITE_PROPERTY, NOTES_PROPERTY
 from contracts.errors import MillraceError
 
 
@@ -161,6 +161,8 @@ def _describe(
     input_digest = hashlib.sha256(digests.encode("utf-8", "surrogateescape")).hexdigest()
     examples.set_string_custom_property("input_digest", input_digest)
     examples.set_int_custom_property("num_rows", outcome.num_rows)
+    if outcome.infinite:
+        examples.set_string_custom_property(INFINITE_PROPERTY, json.dumps(outcome.infinite))
     if notes:
         examples.set_string_custom_property(NOTES_PROPERTY, json.dumps(notes))
     if classes:

@@ -134,7 +134,7 @@ class CsvSource:
             row = rows_and_rejected()[0][position]
             return row.line, row.raw
 
-        table = self._by_arrow(block.data, names, columns, delimiter)
+        table = self._by_arrow(block, names, columns, delimiter)
         rejected: list[RejectedRow] = []
         if table is None:
             rows, rejected = rows_and_rejected()
@@ -144,9 +144,10 @@ class CsvSource:
         present = [self._conversion.without_missing(column) for column in table.columns]
         return pa.RecordBatch.from_arrays(present, columns), rejected, place
 
-    def _by_arrow(self, data: bytes, names: list[str], columns: list[str], delimiter: str) -> pa.RecordBatch | None:
+    def _by_arrow(self, block: Block, names: list[str], columns: list[str], delimiter: str) -> pa.RecordBatch | None:
         """Returns the columns as arrow reads them; None if the csv module may read them differently, or must."""
-        if not _is_regular(data, delimiter):
+        data = block.data
+        if not _is_regular(block, delimiter):
             return None
         reading = pa_csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False)
         parsing = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in data)
@@ -187,8 +188,9 @@ def _first_record(chunks: Iterator[bytes], delimiter: str) -> tuple[bytes, bytes
     return data, b""
 
 
-def _is_regular(data: bytes, delimiter: str) -> bool:
-    """Whether arrow and Python's csv module are sure to split `data` (whole records) into the same cells."""
+def _is_regular(block: Block, delimiter: str) -> bool:
+    """Whether arrow and Python's csv module are sure to split a block into the same cells."""
+    data = block.data
     if not data.isascii():
         try:
             data.decode("utf-8")
@@ -198,7 +200,7 @@ def _is_regular(data: bytes, delimiter: str) -> bool:
         return False
     if not data.strip(b"\r\n"):  # Arrow takes nothing but blank lines for an empty file.
         return False
-    return b'"' not in data or quotes_are_regular(data, delimiter)
+    return block.regular or b'"' not in data or quotes_are_regular(data, delimiter)
 
 
 def _different_headers(first: str, names: list[str], file: str, columns: list[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.example_gen.checks import LABEL, OVERFLOW, Fault, merge_faults
+from components.example_gen.checks import INFINITE, LABEL, OVERFLOW, Fault, merge_faults
 from components.example_gen.oddities import Oddity, merge_oddities
 from components.example_gen.settings import DataSettings
 from contracts.errors import DataError
@@ -35,6 +35,11 @@ class Outcome:
     def num_rows(self) -> int:
         """How many rows were written."""
         return sum(self.rows.values())
+
+    @property
+    def infinite(self) -> dict[str, int]:
+        """The columns with numbers that are written as infinite, and in how many rows."""
+        return {fault.column: fault.rows for fault in self.faults if fault.kind == INFINITE}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Outcome:
@@ -100,6 +105,10 @@ def notes_on(outcome: Outcome, settings: DataSettings) -> list[str]:
         if fault.kind == LABEL:
             done = {"set_aside": "set aside", "keep": "kept"}[settings.on_missing_label]
             notes.append(f"label {fault.column}: {_rows(fault.rows)} without one {done}, first {fault.where}")
+        elif fault.kind == INFINITE:
+            notes.append(
+                f"column {fault.column}: infinite numbers in {_rows(fault.rows)}, first {fault.text} in {fault.where}"
+            )
         else:
             done = {"set_aside": "rows set aside", "keep": "kept as infinite", "clip": "clipped"}[settings.on_overflow]
             notes.append(

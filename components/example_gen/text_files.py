@@ -28,8 +28,9 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_GZIP = b"\x1f\x8b"
 _OTHER_FILES = (
-    (b"\x1f\x8b", "gzip", "Let its name end in .gz."),
+    (_GZIP, "gzip", "Let its name end in .gz."),
     (b"PAR1", "Parquet", "Set data.format: parquet."),
     (b"BZh", "bzip2", "Unpack it, or compress it with gzip."),
     (b"\xfd7zXZ", "xz", "Unpack it, or compress it with gzip."),
@@ -71,8 +72,7 @@ def open_text(file: str, encoding: str = "utf-8") -> Iterator[TextFile]:
     except EOFError as error:
         raise DataError(f"{file} ends in the middle of its gzip data.", "Copy it, or download it, again.") from error
     except DAMAGED_GZIP as error:
-        fix = "Copy it again; or if it is not compressed, take .gz off its name."
-        raise DataError(f"{file} ends in .gz and is not gzip: {error}.", fix) from error
+        raise DataError(f"{file} is damaged gzip: {error}.", "Copy it, or download it, again.") from error
     except UnicodeError as error:
         fix = "Set data.encoding to the encoding that it is in, such as utf-8, latin-1 or cp1252."
         raise DataError(f"{file} is not {encoding}: {error}.", fix) from error
@@ -89,7 +89,14 @@ def is_plain(file: str, encoding: str) -> bool:
 
 
 def _open_bytes(file: str) -> BinaryIO:
-    return cast(BinaryIO, igzip.open(file, "rb")) if file.endswith(".gz") else open(file, "rb")
+    if not file.endswith(".gz"):
+        return open(file, "rb")
+    with open(file, "rb") as opened:
+        start = opened.read(len(_GZIP))
+    if start != _GZIP[: len(start)]:
+        fix = "Copy it again; or if it is not compressed, take .gz off its name."
+        raise DataError(f"{file} ends in .gz and is not gzip.", fix)
+    return cast(BinaryIO, igzip.open(file, "rb"))
 
 
 def _check_kind(file: str, head: bytes) -> None:

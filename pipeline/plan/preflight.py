@@ -10,7 +10,8 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.example_gen import files
 from contracts.errors import AnomalyError, SettingsError
-from contracts.near_names import did_you_mean
+from contracts.labels import label_features
+from contracts.near_names import did_you_mean, near_names
 from pipeline.plan import project
 from pipeline.plan.recipe import Recipe
 
@@ -48,6 +49,9 @@ def check(recipe: Recipe, inputs: files.InputFiles) -> None:
     for setting, column in named.items():
         if column is not None:
             _check_known(f"{recipe.path}: {setting}", column, columns, file_name)
+    for column in recipe.settings.data.columns:
+        _check_known(f"{recipe.path}: data.columns", column, columns, file_name)
+    _check_columns_of_features(recipe, columns, file_name)
     for split in ("train", "eval"):
         if split not in recipe.settings.data.splits:
             raise SettingsError(
@@ -84,6 +88,42 @@ def _check_keras(path: Path, tree: ast.Module) -> None:
                 f"{path}:{node.lineno}: imports keras, which is Keras 3; models are built with tf_keras.",
                 "Import tf_keras instead, whose names are those of Keras 2 (docs/adr/0002-tf-keras.md).",
             )
+
+
+def _check_columns_of_features(recipe: Recipe, columns: list[str], file_name: str) -> None:
+    """Checks the columns that preprocessing_fn reads by name, and that no label is a misspelt column."""
+    path = recipe.path.with_name("features.py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    schema = recipe.curated_schema
+    known = [*columns, *(feature.name for feature in (read_schema(schema).feature if schema else ()))]
+    for name, line in _names_read(tree).items():
+        if name not in known:
+            _check_known(f"{path}:{line}", name, columns, file_name)
+    written = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    for label in label_features(recipe.settings.label):
+        # A label that is no column is made by features.py, which may derive its name from a column's.
+        derived = label in written or any(column in label for column in columns)
+        if label not in columns and not derived and near_names(label, columns):
+            _check_known(f"{recipe.path}: label", label, columns, file_name)
+
+
+def _names_read(tree: ast.Module) -> dict[str, int]:
+    """The texts by which preprocessing_fn looks its first argument up, with their lines; none if it changes it."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    function = next((node for node in functions if node.name == "preprocessing_fn"), None)
+    if function is None or not function.args.args:
+        return {}
+    inputs = function.args.args[0].arg
+    names: dict[str, int] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and node.id == inputs and not isinstance(node.ctx, ast.Load):
+            return {}
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == inputs:
+            if not isinstance(node.ctx, ast.Load):
+                return {}
+            if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+                names.setdefault(node.slice.value, node.lineno)
+    return names
 
 
 def read_schema(path: Path) -> schema_pb2.Schema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from components.pusher import versions
 from components.pusher.versions import Version
+from contracts.data_verdict import NOTES_PROPERTY
 from contracts.evaluation import Interval, Slice, Summary, read_summary
 from contracts.model_reports import REPORT_FILE, InfraReport, TFLiteReport, read_infra_report, read_tflite_report
 from metadata.store import ArtifactRecord, NodeRun, Store
@@ -146,6 +148,8 @@ def read_run_summary(store: Store, nodes: Mapping[str, NodeRun]) -> RunSummary:
 def _data_notes(store: Store, nodes: Mapping[str, NodeRun]) -> tuple[tuple[str, ...], int]:
     """What data were set aside or let pass, one line each; and how many anomalies were let pass."""
     notes, let_pass = [], 0
+    for artifact in _outputs(store, nodes, "ExampleGen", "examples"):
+        notes += [f"Data       {note}" for note in json.loads(artifact.properties.get(NOTES_PROPERTY, "[]"))]
     for artifact in _outputs(store, nodes, "ExampleGen", "rejected_rows"):
         if count := artifact.properties.get("num_rows", 0):
             rows = _counted(count, "row", "rows")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tfx.types import artifact_utils, standard_artifacts
 from components import data_gate
 from components.artifacts import split_files
 from components.statistics_gen import decode
+from contracts.data_verdict import INFINITE_PROPERTY
 from contracts.errors import AnomalyError
 
 SCHEMA = """
@@ -112,8 +113,10 @@ Gate = Callable[..., Any]
 def gate(artifact: Callable[..., Any], examples: Callable[..., Any]) -> Gate:
     """Runs the gate over rows; the anomalies are TFDV's own. Returns the verdict artifact."""
 
-    def run(on_anomaly: str, **splits: list[dict[str, Any]]) -> Any:
+    def run(on_anomaly: str, infinite: Mapping[str, int] | None = None, **splits: list[dict[str, Any]]) -> Any:
         raw = examples(**splits)
+        if infinite:
+            raw.set_string_custom_property(INFINITE_PROPERTY, json.dumps(infinite))
         names = artifact_utils.encode_split_names(list(splits))
         anomalies = artifact(standard_artifacts.ExampleAnomalies, split_names=names)
         for split in splits:
@@ -183,3 +186,24 @@ def test_bad_data_are_noted_where_a_recipe_only_warns(gate: Gate, caplog: pytest
         ("eval", "company", []),
     ]
     assert "3 anomalies" in caplog.text
+
+
+# TFDV computes a mean of them.
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_infinite_numbers_that_ingest_found(gate: Gate) -> None:
+    infinite = {**GOOD, "miles": float("-inf")}
+    verdict = gate("warn", {"miles": 2}, train=[GOOD, infinite, infinite], eval=[GOOD])
+    assert [(f["split"], f["feature"], [row["row"] for row in f["rows"]]) for f in verdict_of(verdict)] == [
+        ("train", "miles", [1, 2])
+    ]
+    assert verdict_of(verdict)[0]["description"].startswith("Infinite numbers in 2 rows, expected finite ones.")
+    assert verdict_of(verdict)[0]["rows"][0]["values"]["miles"] == "-inf"
+
+
+def test_a_few_texts_in_a_column_of_numbers(gate: Gate) -> None:
+    rows = [{**GOOD, "miles": text} for text in ("1", "2.5", "NA", "7", "8")]
+    [finding] = verdict_of(gate("warn", train=rows))
+    assert finding["description"].endswith(
+        " column miles: 4 numbers, 1 'NA'. If these stand for missing values, set data.na_values: ['NA']; else declare "
+        "it in data.columns."
+    )

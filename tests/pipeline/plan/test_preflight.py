@@ -173,3 +173,32 @@ def test_the_columns_of_images_are_known_beforehand(project: Path) -> None:
     photos = "data.path=photos"
     assert check(photos, "evaluator.slices=[class]") == (project / "photos/cats/1.png",)
     assert "There are: image, label, class, name." in mistake(SettingsError, photos, "evaluator.slices=[zzz]")
+
+
+def test_a_column_that_the_features_read_and_the_data_lack(project: Path, edit: Edit) -> None:
+    edit(f"{HERE}/features.py", "return inputs", 'return {"big": inputs["tips"], "fare": inputs["fares"]}')
+    path = project / HERE / "features.py"
+    assert mistake(SettingsError) == f"{path}:2: {project}/data.csv has no column 'fares'. Did you mean fare?"
+    edit(f"{HERE}/features.py", 'inputs["fares"]', 'inputs["fare"]')
+    check()
+    # What the schema has may be missing from the data, and what the function adds is its own.
+    edit("schemas/small/schema.pbtxt", 'name: "tips"', 'name: "bonus"')
+    edit(f"{HERE}/features.py", 'inputs["fare"]', 'inputs["bonus"]')
+    check()
+    edit(f"{HERE}/features.py", "return {", 'inputs = {"new": 1}; return {"new": inputs["new"], ')
+    check()
+
+
+def test_a_label_that_is_a_misspelt_column(project: Path) -> None:
+    where = f"{project}/recipes/small/recipe.yaml: label: {project}/data.csv has no column"
+    assert mistake(SettingsError, "label=compny") == f"{where} 'compny'. Did you mean company?"
+    check("label=company")
+    check("label=company_xf")
+    check("label=anything")
+
+
+def test_a_declared_column_that_the_data_lack(project: Path) -> None:
+    message = (
+        f"{project}/recipes/small/recipe.yaml: data.columns: {project}/data.csv has no column 'tip'. Did you mean tips?"
+    )
+    assert mistake(SettingsError, "data.columns={tip: float}") == message
