@@ -25,6 +25,7 @@ from contracts.errors import DataError
 from contracts.rejected_rows import RejectedRow
 
 _BOM = b"\xef\xbb\xbf"
+_LONGEST_NAME = 80
 _OTHER_DELIMITERS = {";": ";", "\t": "tab", "|": "|", ",": ","}
 
 
@@ -113,8 +114,9 @@ class CsvSource:
         ]
         if len(names) == 1 and others and self._reading.delimiter is None:
             likely = max(others, key=names[0].count)
+            shown = names[0] if len(names[0]) <= _LONGEST_NAME else f"{names[0][:_LONGEST_NAME]}…"
             raise DataError(
-                f"{file} has 1 column, {names[0]!r}: is the delimiter {_OTHER_DELIMITERS[likely]!r}?",
+                f"{file} has 1 column, {shown!r}: is the delimiter {_OTHER_DELIMITERS[likely]!r}?",
                 f"Set data.delimiter: {_OTHER_DELIMITERS[likely]!r}; or ',' if there is only that column.",
             )
 

@@ -25,7 +25,7 @@ MOST_REASONS = 10
 
 @dataclass(frozen=True)
 class ShownRow:
-    """A row, or an image file, that could not be read.
+    """A row, or an image file, that was set aside.
 
     Attributes:
         file: The file.

@@ -84,7 +84,7 @@ def _rejected(rejected: Rejected) -> Parts:
 
     sentence = line(
         state(count(rejected.count, "row"), "bad"),
-        f" could not be read and {'is' if rejected.count == 1 else 'are'} in none of the splits.{first} ",
+        f" {'was set aside and is' if rejected.count == 1 else 'were set aside and are'} in none of the splits.{first} ",
         line(listed(fault(*each) for each in rejected.columns), ". ") if rejected.columns else "",
         line("All of them, with the reason for each, are in ", code(rejected.folder), "."),
     )

@@ -281,3 +281,11 @@ def test_a_partial_run_may_have_neither(places: Environment, builder: StoreBuild
     builder.run("one")
     builder.node("Trainer")
     assert summary_of_run(places) == RunSummary(None, None)
+
+
+def test_what_ingest_says_about_the_data_is_a_note(places: Environment, builder: StoreBuilder) -> None:
+    builder.run("one")
+    examples = builder.artifact("Examples", notes=json.dumps(["column mass: 341 numbers, 2 'NA': read as text."]))
+    builder.node("ExampleGen", outputs={"examples": examples})
+    notes = summary_of_run(places).notes
+    assert notes == ("Data       column mass: 341 numbers, 2 'NA': read as text.",)
