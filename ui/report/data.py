@@ -82,9 +82,10 @@ def _rejected(rejected: Rejected) -> Parts:
     def fault(column: str | None, rows: int) -> Inline:
         return line(count(rows, "row"), " as a whole" if column is None else line(" by ", code(column)))
 
+    verbs = "was set aside and is" if rejected.count == 1 else "were set aside and are"
     sentence = line(
         state(count(rejected.count, "row"), "bad"),
-        f" {'was set aside and is' if rejected.count == 1 else 'were set aside and are'} in none of the splits.{first} ",
+        f" {verbs} in none of the splits.{first} ",
         line(listed(fault(*each) for each in rejected.columns), ". ") if rejected.columns else "",
         line("All of them, with the reason for each, are in ", code(rejected.folder), "."),
     )
