@@ -136,8 +136,8 @@ def _fault(record: Record, raw: bytes, names: list[str], delimiter: str) -> tupl
     if not record.whole:
         return _column_at(text, names, delimiter), "found a quote that never closes, expected its partner"
     # Newer versions of the csv module take it for text, which files that were cut off or are binary would pass for.
-    if error := "line contains NUL" if b"\0" in raw else record.error:
-        reason = f"found a row that is not CSV ({error}), expected cells divided by {delimiter!r}"
+    if unread := "line contains NUL" if b"\0" in raw else record.error:
+        reason = f"found a row that is not CSV ({unread}), expected cells divided by {delimiter!r}"
         return _column_at(text.partition("\0")[0], names, delimiter), reason
     cells = len(record.cells)
     if not cells or cells == len(names):
