@@ -134,9 +134,12 @@ def _bless(input_dict: Artifacts, verdict: Artifact, decision: Decision, rows: s
 
 def _describe(evaluation: str, table: PredictionsTable, summarized: Summary, model: str) -> None:
     """Writes the results of the evaluation as plain JSON."""
+    described = insights.describe(table, read_card(Path(model)).class_names)
+    if unseen := insights.unseen_classes(described):
+        sentence = f"Not judged, because the evaluation split has no row of them: class {', '.join(unseen)}."
+        summarized = summarized.model_copy(update={"not_judged": [*summarized.not_judged, sentence]})
     Path(evaluation, SUMMARY_FILE).write_text(summarized.model_dump_json(indent=2), encoding="utf-8")
     # Not indented: there are thousands of numbers.
-    described = insights.describe(table, read_card(Path(model)).class_names)
     Path(evaluation, INSIGHTS_FILE).write_text(described.model_dump_json(), encoding="utf-8")
 
 

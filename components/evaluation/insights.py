@@ -247,6 +247,14 @@ def describe(table: PredictionsTable, class_names: Sequence[str] | None = None) 
     )
 
 
+def unseen_classes(insights: Insights) -> list[str]:
+    """The classes of which the evaluation has no row; empty if that is not known, as not all rows were kept."""
+    if insights.confusion is None or insights.rows_kept < insights.rows:
+        return []
+    rows = zip(insights.confusion.labels, insights.confusion.counts, strict=True)
+    return [name for name, predicted_as in rows if not sum(predicted_as)]
+
+
 def _class_texts(rows: ScoredRows, names: Sequence[str] | None) -> list[str] | None:
     if rows.task not in {"binary", "multiclass"}:
         return None

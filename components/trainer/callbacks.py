@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Mapping
@@ -34,6 +35,32 @@ def from_settings(settings: CallbackSettings, run_dir: str) -> list[tf_keras.cal
     if settings.tensorboard:
         chosen.append(_tensorboard(settings.tensorboard, run_dir))
     return chosen
+
+
+def of_recipe(recipe: Any, params: Mapping[str, Any], run_dir: str) -> list[tf_keras.callbacks.Callback]:
+    """The callbacks that the optional function `callbacks(params, folder)` of a recipe's model.py returns.
+
+    Args:
+        recipe: The recipe's model.py.
+        params: The recipe's `trainer.params`.
+        run_dir: The folder for the training's files, where summaries may be written.
+
+    Raises:
+        TrainingError: It returned anything else than a list of callbacks.
+    """
+    function = getattr(recipe, "callbacks", None)
+    # model.py may import Keras's module of that name.
+    if not inspect.isfunction(function):
+        return []
+    own = function(params, run_dir)
+    if not isinstance(own, list) or not all(isinstance(callback, tf_keras.callbacks.Callback) for callback in own):
+        received = f"list of {', '.join(type(item).__name__ for item in own)}" if isinstance(own, list) else None
+        raise TrainingError(
+            f"callbacks in model.py returned {received or type(own).__name__}, expected a list of "
+            "tf_keras.callbacks.Callback.",
+            "Return such objects from it, or an empty list.",
+        )
+    return own
 
 
 def _tensorboard(settings: TensorBoardSettings, run_dir: str) -> tf_keras.callbacks.Callback:

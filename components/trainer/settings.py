@@ -68,10 +68,14 @@ class EarlyStoppingSettings(Settings):
         patience: Epochs without improvement.
         min_delta: The smallest change that counts as an improvement.
         mode: Whether the metric should fall or rise; `auto` decides by its name.
+        baseline: What the metric must become better than to count as improved at all.
+        start_from_epoch: Epochs before it begins to look.
         restore_best_weights: Whether to keep the model of the best epoch instead of the last one's.
     """
 
     monitor: str = "val_loss"
+    baseline: float | None = None
+    start_from_epoch: int = Field(default=0, ge=0)
     patience: int = Field(default=3, ge=0)
     min_delta: float = Field(default=0.0, ge=0)
     mode: Mode = "auto"
@@ -86,6 +90,8 @@ class ReduceLROnPlateauSettings(Settings):
         factor: The factor that the learning rate is multiplied by.
         patience: Epochs without improvement.
         min_lr: The lowest learning rate.
+        min_delta: The smallest change that counts as an improvement.
+        cooldown: Epochs after a lowering in which none is counted as without improvement.
         mode: Whether the metric should fall or rise; `auto` decides by its name.
     """
 
@@ -93,6 +99,8 @@ class ReduceLROnPlateauSettings(Settings):
     factor: float = Field(default=0.1, gt=0, lt=1)
     patience: int = Field(default=2, ge=0)
     min_lr: float = Field(default=0.0, ge=0)
+    min_delta: float = Field(default=1e-4, ge=0)
+    cooldown: int = Field(default=0, ge=0)
     mode: Mode = "auto"
 
 

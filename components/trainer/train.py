@@ -210,6 +210,7 @@ def fit(
                 validation_steps=data.eval.evaluation_steps,
                 callbacks=[
                     *callbacks.watchers(plans[-1].epochs, note, not devices.is_parameter_server(strategy), progress),
+                    *callbacks.of_recipe(recipe, settings.params, job.model_run_dir),
                     *chosen,
                 ],
                 verbose=2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 from typing import Any
 
@@ -103,6 +104,18 @@ def test_several_classes() -> None:
     assert (first["label"], first["predicted"], first["features"]) == ("bee", "cow", {"number": [1]})
     assert first["prediction"] == [0.1, 0.35, 0.55]
     assert first["loss"] == pytest.approx(-np.log(0.35), rel=1e-5)
+
+
+def test_classes_without_a_row_are_known() -> None:
+    def unseen(*labels: int, dropped: int = 0) -> list[str]:
+        table = kept_of(list(labels), [[0.7, 0.2, 0.1]] * len(labels), rows=rows(len(labels)))
+        every_row = dataclasses.replace(table, rows=table.rows + dropped)
+        return insights.unseen_classes(insights.describe(every_row, ["ant", "bee", "cow"]))
+
+    assert unseen(0, 2) == ["bee"]
+    assert unseen(0, 1, 2) == []
+    # A class may be among the rows that were not kept.
+    assert unseen(0, 2, dropped=1) == []
 
 
 def test_names_that_are_not_those_of_the_classes_are_not_taken() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,18 +33,46 @@ def test_only_tensorboard_s_scalars_without_settings(tmp_path: Path) -> None:
 def test_settings_reach_keras(tmp_path: Path) -> None:
     found = made(
         tmp_path,
-        early_stopping={"monitor": "val_auc", "patience": 4, "min_delta": 0.1, "mode": "max"},
-        reduce_lr_on_plateau={"factor": 0.5, "patience": 7, "min_lr": 1e-5},
+        early_stopping={"monitor": "val_auc", "patience": 4, "min_delta": 0.1, "mode": "max", "baseline": 0.7},
+        reduce_lr_on_plateau={"factor": 0.5, "patience": 7, "min_lr": 1e-5, "cooldown": 2},
         best_checkpoint={"monitor": "val_auc", "mode": "max"},
         tensorboard={"histograms_every": 2},
     )
     stopping, plateau = found["EarlyStopping"], found["ReduceLROnPlateau"]
     assert (stopping.monitor, stopping.patience, stopping.min_delta) == ("val_auc", 4, 0.1)
+    assert (stopping.baseline, stopping.start_from_epoch) == (0.7, 0)
     assert stopping.restore_best_weights
     assert stopping.monitor_op(2, 1)
     assert (plateau.factor, plateau.patience, plateau.min_lr) == (0.5, 7, 1e-5)
+    assert (plateau.cooldown, plateau.min_delta) == (2, 1e-4)
     assert found["ModelCheckpoint"].save_best_only
     assert found["TensorBoard"].histogram_freq == 2
+
+
+class Curve(tf_keras.callbacks.Callback):
+    """A callback of a recipe's own."""
+
+
+def test_a_recipe_may_have_callbacks_of_its_own(tmp_path: Path) -> None:
+    def own(params: dict[str, Any], folder: str) -> list[tf_keras.callbacks.Callback]:
+        assert (params, folder) == ({"curve": 1}, str(tmp_path))
+        return [Curve()]
+
+    [curve] = callbacks.of_recipe(SimpleNamespace(callbacks=own), {"curve": 1}, str(tmp_path))
+    assert type(curve) is Curve
+    # What model.py imports by that name is no function of its own.
+    assert callbacks.of_recipe(SimpleNamespace(callbacks=tf_keras.callbacks), {}, "") == []
+    assert callbacks.of_recipe(SimpleNamespace(), {}, "") == []
+
+
+@pytest.mark.parametrize(("returned", "received"), [(Curve(), "Curve"), ([Curve(), "curve"], "list of Curve, str")])
+def test_what_is_no_list_of_callbacks_is_refused(returned: Any, received: str) -> None:
+    with pytest.raises(TrainingError) as caught:
+        callbacks.of_recipe(SimpleNamespace(callbacks=lambda _params, _folder: returned), {}, "")
+    assert str(caught.value) == (
+        f"callbacks in model.py returned {received}, expected a list of tf_keras.callbacks.Callback.\n"
+        "Return such objects from it, or an empty list."
+    )
 
 
 @pytest.mark.parametrize("steps", [(0, 3), (5, 4)])

@@ -94,6 +94,22 @@ def test_the_best_epoch_is_kept_where_that_is_asked_for(tiny: Tiny, tmp_path: Pa
     assert losses[2] < losses[0]
 
 
+def test_a_recipe_s_own_callbacks_watch_every_epoch(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, int, bool]] = []
+
+    def own(params: dict[str, Any], folder: str) -> list[tf_keras.callbacks.Callback]:
+        def note(epoch: int, logs: dict[str, float]) -> None:
+            seen.append((folder, epoch, "val_loss" in logs))
+
+        return [tf_keras.callbacks.LambdaCallback(on_epoch_end=note)]
+
+    monkeypatch.setattr(tiny_recipe, "callbacks", own, raising=False)
+    fit(tiny, tmp_path, epochs=2)
+    assert seen == [(str(tmp_path / "run"), 0, True), (str(tmp_path / "run"), 1, True)]
+
+
 def test_a_profile_of_fewer_steps_than_an_execution_has_is_written(tiny: Tiny, tmp_path: Path) -> None:
     steps = {"epochs": 3, "steps_per_execution": 50, "callbacks": {"tensorboard": {"profile_steps": [6, 7]}}}
     profiled, _ = fit(tiny, tmp_path / "profiled", **steps)
