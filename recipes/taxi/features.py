@@ -153,16 +153,16 @@ def with_domain(ids: tf.Tensor, num_categories: int) -> tf.Tensor:
 
 
 def is_big_tip(fare: tf.Tensor, tips: tf.Tensor) -> tf.Tensor:
-    """Returns 1 where the tip is more than 20 % of the fare, else 0, float32 [batch]; NaN where either is unknown.
+    """Returns 1 where the tip is more than 20 % of the fare, else 0, int64 [batch]; -1 where either is unknown.
 
-    The Trainer refuses labels of NaN: a trip whose tip is unknown is no trip without a tip.
+    The Trainer refuses -1, which is no class: a trip whose tip is unknown is no trip without a tip.
     """
     is_known = tf.math.is_finite(fare) & tf.math.is_finite(tips)
     fare_cents = _cents(tf.where(is_known, fare, 0.0))
     tip_cents = _cents(tf.where(is_known, tips, 0.0))
     # In whole cents: 1 trip in 75 has a tip of exactly 20 %, some of which float32 takes for more.
     big = (fare_cents > 0) & (5 * tip_cents > fare_cents)
-    return tf.where(is_known, tf.cast(big, tf.float32), float("nan"))
+    return tf.where(is_known, tf.cast(big, tf.int64), -1)
 
 
 def _cents(dollars: tf.Tensor) -> tf.Tensor:
