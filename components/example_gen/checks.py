@@ -17,7 +17,7 @@ from components.example_gen.oddities import Oddity, Watch
 from components.example_gen.settings import DataSettings
 from contracts.rejected_rows import RejectedRow
 
-LABEL, OVERFLOW, INFINITE = "label", "overflow", "infinite"
+LABEL, OVERFLOW, INFINITE, PADDED = "label", "overflow", "infinite", "padded"
 _LARGEST = float(np.finfo(np.float32).max)
 _REASONS = {LABEL: "found no label", OVERFLOW: "found {text}, which does not fit into a float of 32 bits"}
 
@@ -29,7 +29,7 @@ class Fault:
     """Rows in which a column has the same fault.
 
     Attributes:
-        kind: LABEL, OVERFLOW, or INFINITE for numbers that are written as infinite.
+        kind: LABEL; OVERFLOW; INFINITE, numbers that are written as infinite; PADDED, integers with leading zeros.
         column: Which column.
         rows: How many rows.
         where: File and line of the first.
@@ -105,6 +105,9 @@ class RowChecks:
             if column.too_large:
                 texts = {_row_of(column, at): text for at, text in column.too_large.items()}
                 yield from self._note(batch, file, OVERFLOW, column.name, texts, self._settings.on_overflow)
+            if column.padded:
+                texts = {_row_of(column, at): text for at, text in column.padded.items()}
+                yield from self._note(batch, file, PADDED, column.name, texts, "keep")
             if infinite := _written_as_infinite(column):
                 yield from self._note(batch, file, INFINITE, column.name, infinite, "keep")
         for column in batch.columns:

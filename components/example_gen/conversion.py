@@ -39,6 +39,7 @@ _EXPECTED: dict[ColumnType, str] = {
 _BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "on", "1"), 1) | dict.fromkeys(
     ("false", "f", "no", "n", "off", "0"), 0
 )
+_SAMPLE = 1_000
 _SECONDS = 1_000_000  # microseconds
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
@@ -102,7 +103,8 @@ class Conversion:
         if declared is not None and infer_kind(numbers, Kind.EMPTY) > kind:
             return self._by_unique(name, cells, offsets, declared)
         values = to_values(numbers, kind)
-        return Column(name, kind, values, offsets, too_large=beyond_float32(values, cells))
+        padded = _padded(cells) if declared is None and kind is Kind.INT else {}
+        return Column(name, kind, values, offsets, too_large=beyond_float32(values, cells), padded=padded)
 
     def _by_unique(self, name: str, cells: pa.Array, offsets: Offsets, declared: ColumnSettings) -> Column:
         """Converts a declared column by converting every different cell once; what does not read becomes `wrong`."""
@@ -158,6 +160,13 @@ def beyond_float32(values: pa.Array, written: pa.Array) -> dict[int, str]:
     infinite = np.flatnonzero(np.isinf(values.to_numpy(zero_copy_only=False)))
     texts = {int(at): str(written[int(at)].as_py()) for at in infinite}
     return {at: text for at, text in texts.items() if any(character.isdigit() for character in text)}
+
+
+def _padded(cells: pa.Array) -> dict[int, str]:
+    """Returns the first integer with leading zeros among the first cells: all would cost more than they tell."""
+    zeros = pc.match_substring_regex(cells[:_SAMPLE], "^0[0-9]")
+    first = pc.index(zeros, pa.scalar(True)).as_py()
+    return {first: cells[first].as_py()} if first >= 0 else {}
 
 
 def _numbers(tokens: list[str]) -> list[float]:

@@ -42,6 +42,7 @@ class Column:
         offsets: (rows + 1,) int64; row i owns `values[offsets[i]:offsets[i + 1]]`, a missing value an empty range.
         wrong: Position of a value that could not be read -> what is wrong with it; its row is malformed.
         too_large: Position of an infinite value that was not written as such -> how it was written.
+        padded: Position of an integer that was written with leading zeros -> how it was written; one at most.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Column:
     offsets: Offsets
     wrong: Mapping[int, str] = field(default_factory=dict)
     too_large: Mapping[int, str] = field(default_factory=dict)
+    padded: Mapping[int, str] = field(default_factory=dict)
 
 
 def encode_examples(columns: Sequence[Column], num_rows: int) -> pa.Array:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.example_gen.checks import INFINITE, LABEL, OVERFLOW, Fault, merge_faults
+from components.example_gen.checks import INFINITE, LABEL, OVERFLOW, PADDED, Fault, merge_faults
 from components.example_gen.oddities import Oddity, merge_oddities
 from components.example_gen.settings import DataSettings
 from contracts.errors import DataError
@@ -105,6 +105,11 @@ def notes_on(outcome: Outcome, settings: DataSettings) -> list[str]:
         if fault.kind == LABEL:
             done = {"set_aside": "set aside", "keep": "kept"}[settings.on_missing_label]
             notes.append(f"label {fault.column}: {_rows(fault.rows)} without one {done}, first {fault.where}")
+        elif fault.kind == PADDED:
+            notes.append(
+                f"column {fault.column}: leading zeros are lost, as of {fault.text!r} in {fault.where}. "
+                f"Where they matter, set data.columns: {{{fault.column}: text}}."
+            )
         elif fault.kind == INFINITE:
             notes.append(
                 f"column {fault.column}: infinite numbers in {_rows(fault.rows)}, first {fault.text} in {fault.where}"

@@ -142,3 +142,23 @@ def test_many_shards_give_one_verdict(ingest: Ingest, tmp_path: Path, monkeypatc
         "column mass: 594 numbers, 6 'NA': read as text. If these stand for missing values, set data.na_values: "
         "['NA']; else declare it in data.columns.",
     ]
+
+
+def test_leading_zeros_that_are_lost_are_named(ingest: Ingest, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("zip,n\n90210,0\n02134,10\n00501,0\n")
+    examples, _ = ingest("a.csv")
+    assert sorted(row["zip"] for row in rows(examples)) == [[501], [2134], [90210]]
+    assert notes(examples) == [
+        f"column zip: leading zeros are lost, as of '02134' in {tmp_path}/a.csv, line 3. Where they matter, set "
+        "data.columns: {zip: text}."
+    ]
+    kept, _ = ingest("a.csv", columns={"zip": "text"})
+    assert sorted(row["zip"] for row in rows(kept)) == [[b"00501"], [b"02134"], [b"90210"]]
+    assert notes(kept) == []
+
+
+def test_infinite_numbers_are_named_for_the_gate(ingest: Ingest, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("f\n1.5\ninf\n-inf\n")
+    examples, _ = ingest("a.csv")
+    assert notes(examples) == [f"column f: infinite numbers in 2 rows, first inf in {tmp_path}/a.csv, line 3"]
+    assert json.loads(examples.get_string_custom_property("infinite")) == {"f": 2}
