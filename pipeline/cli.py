@@ -18,6 +18,7 @@ COMMANDS = {
     "inspect": "pages",
     "kubeflow": "kubeflow",
     "lineage": "explain",
+    "new": "new",
     "node": "node",
     "predict": "predict",
     "recipes": "settings",

@@ -108,7 +108,7 @@ def train(job: Job, progress: str | None = None) -> None:
             serving_outputs=export.serving_outputs_of(recipe, settings.params),
             embedding_layer=settings.embedding_layer,
             raw_examples=export.read_warm_up_rows(job.raw_eval_files),
-            class_names=job.class_names,
+            class_names=class_names_of(recipe, job),
             validation_metrics=result.validation_metrics,
             training={"settings": settings.model_dump(mode="json"), "precision": policy, **result.facts},
         )
@@ -229,6 +229,12 @@ def last_validation_metrics(history: Mapping[str, Sequence[float]]) -> dict[str,
     """
     last = {name[4:]: float(values[-1]) for name, values in history.items() if name.startswith("val_")}
     return {name: value if math.isfinite(value) else None for name, value in last.items()}
+
+
+def class_names_of(recipe: types.ModuleType, job: Job) -> list[str] | None:
+    """The classes by id: those of the data, else `CLASS_NAMES` in the recipe's model.py; None if there are none."""
+    names = job.class_names or getattr(recipe, "CLASS_NAMES", None)
+    return list(names) if names else None
 
 
 def augmentation(recipe: types.ModuleType, settings: TrainerSettings) -> Augment | None:

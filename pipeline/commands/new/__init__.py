@@ -1,0 +1,113 @@
+"""`millrace new`: looks at a user's data and writes a recipe for them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from contracts.errors import SettingsError
+from pipeline.commands import lookup
+from pipeline.commands.new import files
+from pipeline.commands.new.plan import Plan
+from pipeline.commands.new.survey import Ask, survey
+from pipeline.commands.options import reports_errors
+from pipeline.plan import project
+from pipeline.run.command_lines import shell_line
+
+SHOWN_COLUMNS = 40
+
+
+@click.command()
+@click.argument("name")
+@click.argument("data")
+@click.option("--label", required=True, metavar="COLUMN", help="The column to be predicted.")
+@click.option("--yes", is_flag=True, help="Ask nothing: take the defaults, as where there is no terminal.")
+@reports_errors
+def new(name: str, data: str, label: str, yes: bool) -> None:
+    """Write a recipe NAME for the rows in DATA (a file, a folder or a glob): CSV, TSV, JSON lines or Parquet.
+
+    It looks at the data, writes recipes/NAME and schemas/NAME, which are yours from then on, and says what it found.
+    """
+    root = _root()
+    _check_name(name, root)
+    ask: Ask = _default if yes or not sys.stdin.isatty() else _asked
+    command = shlex.join(["millrace", "new", name, data, "--label", label])
+    plan = survey(name, command, _relative(data, root), label, root, ask)
+    written = files.write(plan, root)
+    _show(plan, written)
+
+
+def _root() -> Path:
+    """The project's folder; the current one where there is none yet."""
+    try:
+        return project.root()
+    except SettingsError:
+        folder = Path.cwd()
+        if any((folder / package).exists() for package in project.PACKAGES):
+            raise
+        return folder
+
+
+def _check_name(name: str, root: Path) -> None:
+    if not name.isidentifier():
+        raise SettingsError(
+            f"received the name {name!r}, expected letters, digits and _, no digit first: it names a Python package.",
+            f"For instance: {''.join(c if c.isalnum() else '_' for c in name).lstrip('0123456789_') or 'mine'}",
+        )
+    for folder in (root / "recipes" / name, root / "schemas" / name):
+        if folder.exists():
+            raise SettingsError(f"{folder} exists already.", "Take another name, or remove that folder first.")
+
+
+def _relative(data: str, root: Path) -> str:
+    """The path as recipe.yaml has it: relative to the project's folder if it is below it."""
+    if data.startswith("package:"):
+        return data
+    path = Path(os.path.abspath(Path(data).expanduser()))
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+
+
+def _asked(question: str, default: bool) -> bool:
+    return click.confirm(question, default=default)
+
+
+def _default(_question: str, default: bool) -> bool:
+    return default
+
+
+def _show(plan: Plan, written: Sequence[Path]) -> None:
+    title = f"{plan.data['path']}: {plan.train_rows + plan.eval_rows:,} rows, {len(plan.columns) + 1} columns"
+    table = lookup.make_table(title, ("Column", "Holds", "Missing", "Becomes", ""), right=("Missing",))
+    for found in plan.columns[:SHOWN_COLUMNS]:
+        missing = f"{found.missing:,}" if found.missing else ""
+        style = "dim" if found.use == "left out" else ""
+        table.add_row(*(Text(cell, style) for cell in (found.name, found.holds, missing, found.use, found.why)))
+    lookup.print_wide(table)
+    if len(plan.columns) > SHOWN_COLUMNS:
+        click.echo(f"… and {len(plan.columns) - SHOWN_COLUMNS} more columns")
+    click.echo(f"\nlabel     {plan.task.label}: {plan.task.name}{_described(plan)}")
+    click.echo(f"splits    {plan.train_rows:,} rows to learn from, {plan.eval_rows:,} to be judged on")
+    for measured in plan.measured:
+        bar = plan.metrics[measured.name]
+        bound = f"at least {bar['lower_bound']}" if "lower_bound" in bar else f"at most {bar['upper_bound']}"
+        click.echo(f"bar       {measured.name} {bound}; a linear model has {measured.value:.4g} on training rows")
+    for note in plan.notes:
+        click.secho(f"note      {note}", fg="yellow")
+    places = {"recipe.yaml": "how to read, bars, training", "features.py": "what becomes of each column"}
+    click.echo()
+    for path in written:
+        click.echo(f"wrote     {path}{'   ' + places[path.name] if path.name in places else ''}")
+    click.echo(f"\nRun it:   {shell_line('run', plan.name)}\nServe it: {shell_line('serve', plan.name)}")
+
+
+def _described(plan: Plan) -> str:
+    if not plan.task.classes:
+        return f", mean {plan.task.mean:.4g}, standard deviation {plan.task.deviation:.4g}"
+    counts = zip(plan.task.classes, plan.task.counts, strict=True)
+    return " (" + ", ".join(f"{name}: {rows:,}" for name, rows in counts) + ")"

@@ -1,0 +1,147 @@
+"""The honest baseline: a linear model, judged on training rows that it has not seen; its interval gives the bars."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.commands.new.columns import Found
+from pipeline.commands.new.table import Cells
+from pipeline.commands.new.task import Task, as_text
+
+FOLDS = 5
+MAX_ROWS = 10_000
+MAX_WORDS = 50
+"""Words of a column that the baseline knows."""
+
+RESAMPLES = 200
+CONFIDENCE = 1.96
+Matrix = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A metric of the baseline.
+
+    Attributes:
+        name: As in `evaluator.metrics`.
+        value: On training rows that it was not trained on.
+        deviation: The standard deviation of that value, by resampling.
+        higher_is_better: Which way is better.
+        rows: On how many rows.
+    """
+
+    name: str
+    value: float
+    deviation: float
+    higher_is_better: bool
+    rows: int
+
+    def bar(self, evaluated: int) -> float:
+        """The worst value that a model as good as the baseline has on so many other rows, 39 times in 40."""
+        margin = CONFIDENCE * self.deviation * (1 + self.rows / max(evaluated, 1)) ** 0.5
+        value = self.value - margin if self.higher_is_better else self.value + margin
+        return float(f"{max(value, 0.0):.3g}")
+
+    def max_loss(self, evaluated: int) -> float:
+        """Half the width of the metric's interval on so many rows: less cannot be told from chance."""
+        return float(f"{CONFIDENCE * self.deviation * (self.rows / max(evaluated, 1)) ** 0.5:.2g}")
+
+
+def measure(columns: Sequence[Found], cells: dict[str, Cells], task: Task) -> list[Measured]:
+    """Trains a linear model on each four fifths of the rows and judges it on the fifth.
+
+    Args:
+        columns: What is learned from.
+        cells: The training rows of these and of the label, as ingest reads them; each has a label.
+        task: What is predicted.
+
+    Returns:
+        The task's metrics, the most telling one first.
+    """
+    from sklearn.linear_model import LogisticRegression, RidgeCV
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    labels = cells[task.label]
+    chosen = np.random.default_rng(0).permutation(len(labels))[:MAX_ROWS]
+    features = np.concatenate([_numbers(found, cells[found.name][chosen]) for found in columns], axis=1)
+    if not task.classes:
+        wanted = labels[chosen].astype(np.float64)
+        model: Any = RidgeCV(np.logspace(-2, 4, 13))
+        folds: Any = KFold(FOLDS)
+    else:
+        wanted = np.array([task.classes.index(as_text(label)) for label in labels[chosen]])
+        model = LogisticRegression(max_iter=300)
+        folds = StratifiedKFold(max(2, min(FOLDS, *Counter(wanted.tolist()).values())))
+    shape = (len(wanted), len(task.classes)) if task.classes else (len(wanted),)
+    predicted: Matrix = np.zeros(shape)
+    with warnings.catch_warnings():
+        # A class with too few rows for every fold, or a fit that would gain by more steps: the baseline is what it is.
+        warnings.simplefilter("ignore")
+        for trained, judged in folds.split(features, wanted):
+            model.fit(features[trained], wanted[trained])
+            if task.classes:
+                predicted[np.ix_(judged, model.classes_)] = model.predict_proba(features[judged])
+            else:
+                predicted[judged] = model.predict(features[judged])
+    return _measured(task, wanted, predicted)
+
+
+def _measured(task: Task, wanted: Matrix, predicted: Matrix) -> list[Measured]:
+    from sklearn.metrics import roc_auc_score
+
+    if not task.classes:
+        errors = (predicted - wanted) ** 2
+        return [_resampled("RootMeanSquaredError", False, len(wanted), lambda rows: errors[rows].mean() ** 0.5)]
+    right = predicted.argmax(axis=1) == wanted
+    if not task.is_binary:
+        return [_resampled("SparseCategoricalAccuracy", True, len(wanted), lambda rows: right[rows].mean())]
+
+    def area(rows: Any) -> float:
+        return float(roc_auc_score(wanted[rows], predicted[rows, 1])) if 0 < wanted[rows].mean() < 1 else 0.5
+
+    return [
+        _resampled("AUC", True, len(wanted), area),
+        _resampled("BinaryAccuracy", True, len(wanted), lambda rows: right[rows].mean()),
+    ]
+
+
+def _resampled(name: str, higher_is_better: bool, rows: int, value: Any) -> Measured:
+    draw = np.random.default_rng(0)
+    values = [float(value(draw.integers(0, rows, rows))) for _ in range(RESAMPLES)]
+    # Not 0 where every row is right: with three more rows, one of them may be wrong.
+    least = 1.0 / (rows + 3) if higher_is_better else 0.0
+    return Measured(name, float(value(np.arange(rows))), max(float(np.std(values)), least), higher_is_better, rows)
+
+
+def _numbers(found: Found, cells: Cells) -> Matrix:
+    """A column as numbers, float64 [rows, …]: standardized with a flag for missing, or one for each frequent word."""
+    if found.use == "number":
+        numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
+        numbers[~np.isfinite(numbers)] = np.nan
+        known = ~np.isnan(numbers)
+        if not known.any():
+            return np.zeros((len(cells), 1))
+        centered = np.where(known, numbers - np.median(numbers[known]), 0.0)
+        spread = centered.std() or 1.0
+        scaled = np.clip(centered / spread, -5, 5)
+        return np.stack([scaled, (~known).astype(float)], axis=1) if found.missing else scaled[:, np.newaxis]
+    words = [[cell.lower()] if found.use != "text" else cell.lower().split() for cell in map(str, cells)]
+    if found.use == "date":
+        words = [[_month(cell)] for cell in cells]
+    frequent = [word for word, _ in Counter(word for row in words for word in row).most_common(MAX_WORDS)]
+    return np.array([[word in row for word in frequent] for row in words], np.float64)
+
+
+def _month(cell: object) -> str:
+    """The month of a date as ingest gives it: ISO 8601, or seconds since 1970."""
+    if cell is None or isinstance(cell, str):
+        return str(cell)[5:7]
+    return f"{datetime.fromtimestamp(int(str(cell)), timezone.utc):%m}"

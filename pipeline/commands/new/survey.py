@@ -1,0 +1,148 @@
+"""From the user's files to a plan: reads them, looks at every column, asks what only the user can know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from components.example_gen.settings import DataSettings
+from contracts.errors import DataError, SettingsError
+from contracts.near_names import did_you_mean
+from pipeline.commands.new import baseline
+from pipeline.commands.new import task as tasks
+from pipeline.commands.new.columns import Found, look_at
+from pipeline.commands.new.plan import Plan
+from pipeline.commands.new.table import MAX_ROWS, Cells, Table, read, sniff
+from pipeline.commands.new.task import Task
+
+FEWEST_ROWS = 20
+Ask: TypeAlias = Callable[[str, bool], bool]
+"""Takes a yes-or-no question and its default."""
+
+
+def survey(name: str, command: str, path: str, label: str, root: Path, ask: Ask) -> Plan:
+    """Looks at the data.
+
+    Args:
+        name: The recipe to be.
+        command: The command line, for the recipe's files.
+        path: `data.path`.
+        label: The column to be predicted.
+        root: What relative paths begin at.
+        ask: Asks the user.
+
+    Raises:
+        MillraceError: The data cannot be read, or nothing can be learned from them.
+    """
+    data: dict[str, Any] = {"path": path} | sniff(path, root)
+    raw = read(DataSettings(**data), root, as_text=True)
+    if label not in raw.columns:
+        raise SettingsError(f"{path} has no column {label!r}. {did_you_mean(label, list(raw.columns))}")
+    found = [look_at(column, cells) for column, cells in raw.columns.items()]
+    data |= _reading(found)
+    if any(cell is None or cell in data.get("na_values", ()) for cell in raw.columns[label]):
+        data["on_missing_label"] = "set_aside"
+    table = read(DataSettings(**data), root)
+    target = next(column for column in found if column.name == label)
+    task = tasks.task_of(target, table.columns[label])
+    columns, notes = _decided([column for column in found if column.name != label], table, task, ask)
+    repeated = next((column for column in columns if column.repeats), None)
+    if repeated and ask(f"{repeated.name} repeats: keep all rows of one in the same split?", True):
+        data["split_by"] = repeated.name
+        notes.append(f"rows of one {repeated.name} stay in one split (data.split_by)")
+        table = read(DataSettings(**data), root)
+    return _planned(name, command, data, columns, table, task, notes)
+
+
+def _reading(found: Sequence[Found]) -> dict[str, Any]:
+    """The settings of `data` that columns ask for."""
+    tokens = list(dict.fromkeys(token for column in found for token in column.na_values if token.strip()))
+    thousands = next((column.thousands for column in found if column.thousands), None)
+    decimal = next((column.decimal for column in found if column.decimal), None)
+    types = {column.name: column.type for column in found if column.type}
+    settings = {"na_values": tokens, "thousands": thousands, "decimal": decimal, "columns": types}
+    return {name: value for name, value in settings.items() if value}
+
+
+def _decided(columns: Sequence[Found], table: Table, task: Task, ask: Ask) -> tuple[list[Found], list[str]]:
+    """What becomes of the columns, and what the user should know."""
+    has_label = _labeled(table.columns[task.label])
+    labels = [tasks.as_text(label) if task.classes else float(label) for label in table.columns[task.label][has_label]]
+    decided, notes = [], _notes_on_label(task)
+    for column in columns:
+        cells = table.columns[column.name][has_label]
+        if column.use != "left out" and tasks.tells_label(cells, labels, not task.classes):
+            if ask(f"{column.name} alone tells {task.label}: leave it out?", True):
+                column = replace(
+                    column, use="left out", why=f"it alone tells {task.label}: a copy, or known only later?"
+                )
+            notes.append(f"{column.name} alone tells {task.label}: is it known when the model is asked?")
+        decided.append(column)
+    used = [column.name for column in decided if column.use != "left out"]
+    if not used:
+        raise DataError(
+            f"nothing is left to learn {task.label} from: " + "; ".join(f"{c.name}: {c.why}" for c in decided) + ".",
+            "Add columns to the data.",
+        )
+    if twice := tasks.rows_in_both_splits(table, [*used, task.label]):
+        notes.append(f"{twice:,} rows to be judged on also stand among those to learn from: remove what is double")
+    if dates := [column.name for column in decided if column.use == "date"]:
+        notes.append(
+            f"rows have a date ({dates[0]}): to be judged on the newest, put these into files of their own and set "
+            "data.splits, as in {train: 'old*', eval: 'new*'}"
+        )
+    if not table.is_whole:
+        notes.append(f"only the first {MAX_ROWS:,} rows were looked at")
+    return decided, notes
+
+
+def _notes_on_label(task: Task) -> list[str]:
+    notes = []
+    if task.missing:
+        notes.append(f"{task.missing:,} rows have no {task.label}: left out (data.on_missing_label)")
+    if task.rare:
+        notes.append(f"few rows are {', '.join(task.rare)}: weighed more in training (trainer.params.class_weights)")
+    few = [name for name, rows in zip(task.classes, task.counts, strict=True) if rows < tasks.FEW_ROWS]
+    if few:
+        notes.append(f"too few rows to learn or judge {', '.join(few)}: fewer than {tasks.FEW_ROWS}")
+    return notes
+
+
+def _labeled(labels: Cells) -> np.ndarray:
+    return np.array([label is not None and label == label for label in labels], np.bool_)
+
+
+def _planned(
+    name: str,
+    command: str,
+    data: dict[str, Any],
+    columns: Sequence[Found],
+    table: Table,
+    task: Task,
+    notes: Sequence[str],
+) -> Plan:
+    has_label = _labeled(table.columns[task.label])
+    inside = table.in_training & has_label
+    train_rows, eval_rows = int(inside.sum()), int((~table.in_training & has_label).sum())
+    if train_rows < FEWEST_ROWS or not eval_rows:
+        raise DataError(
+            f"{data['path']} has {train_rows} labeled rows to learn from and {eval_rows} to be judged on, expected at "
+            f"least {FEWEST_ROWS} and 1.",
+            "Give more rows.",
+        )
+    training = {column: cells[inside] for column, cells in table.columns.items()}
+    measured = baseline.measure([column for column in columns if column.use != "left out"], training, task)
+    kinds = {column: _kind(cells) for column, cells in table.columns.items()}
+    return Plan(name, command, data, columns, kinds, task, train_rows, eval_rows, measured, notes)
+
+
+def _kind(cells: Cells) -> str:
+    """The schema's type of a column."""
+    values = [value for cell in cells if cell is not None for value in (cell if isinstance(cell, list) else [cell])]
+    if not values or any(isinstance(value, str) for value in values):
+        return "BYTES"
+    return "FLOAT" if any(isinstance(value, float) for value in values) else "INT"
