@@ -9,7 +9,7 @@ ENGINE ?= millrace-engine:0.1.0
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test test-next e2e chaos lint format bench-taxi bench-blessing bench-seeds bench-ingest bench-intervals bench-training bench-serving bench-flink image wheel lock clean
+.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test test-next e2e chaos lint format bench-taxi bench-blessing bench-seeds bench-ingest bench-intervals bench-own-data bench-training bench-serving bench-flink image wheel lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -78,6 +78,9 @@ bench-ingest: setup  ## Time ingest against stock CsvExampleGen
 
 bench-intervals: setup  ## Measure how often the intervals of areas under curves hold the truth
 	@$(BIN)/python -m benchmarks.intervals
+
+bench-own-data: setup  ## From files to served models by `millrace new`, against scikit-learn on the same rows
+	@$(BIN)/python -m benchmarks.own_data
 
 bench-training: setup  ## Measure the Trainer: precision, fit, input, workers, recompute, TF Lite
 	@$(BIN)/python -m benchmarks.training

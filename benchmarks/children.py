@@ -43,14 +43,17 @@ class Timed:
     began: float
 
 
-def run_child(name: str, arguments: Sequence[str], log_folder: Path, allowed: Collection[int] = (0,)) -> Timed:
-    """Runs `python ARGUMENTS` in the project's folder, with its output in `<log_folder>/<name>.log`.
+def run_child(
+    name: str, arguments: Sequence[str], log_folder: Path, allowed: Collection[int] = (0,), project: Path = ENGINE
+) -> Timed:
+    """Runs `python ARGUMENTS` in a project's folder, with its output in `<log_folder>/<name>.log`.
 
     Args:
         name: The process's name in errors and in the name of its log.
         arguments: What follows `python` on the command line.
         log_folder: The folder of the log; created if it is missing.
         allowed: Exit codes that are not failures.
+        project: The folder that it runs in; by default this one.
 
     Raises:
         ChildError: The process ended with another exit code.
@@ -62,8 +65,8 @@ def run_child(name: str, arguments: Sequence[str], log_folder: Path, allowed: Co
     with log.open("wb") as output:
         finished = subprocess.run(
             [sys.executable, "-W", "ignore", *arguments],
-            cwd=ENGINE,
-            env=os.environ | ENVIRONMENT,
+            cwd=project,
+            env=os.environ | ENVIRONMENT | {"PYTHONPATH": str(ENGINE)},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -71,7 +71,7 @@ def measure(columns: Sequence[Found], cells: dict[str, Cells], task: Task) -> li
 
     labels = cells[task.label]
     chosen = np.random.default_rng(0).permutation(len(labels))[:MAX_ROWS]
-    features = np.concatenate([_numbers(found, cells[found.name][chosen]) for found in columns], axis=1)
+    features = np.concatenate([as_numbers(found, cells[found.name][chosen]) for found in columns], axis=1)
     if not task.classes:
         wanted = labels[chosen].astype(np.float64)
         model: Any = RidgeCV(np.logspace(-2, 4, 13))
@@ -107,6 +107,9 @@ def _measured(task: Task, wanted: Matrix, predicted: Matrix) -> list[Measured]:
     def area(rows: Any) -> float:
         return float(roc_auc_score(wanted[rows], predicted[rows, 1])) if 0 < wanted[rows].mean() < 1 else 0.5
 
+    if task.rare:
+        # Calling no row positive would be accurate, too.
+        return [_resampled("AUC", True, len(wanted), area)]
     return [
         _resampled("AUC", True, len(wanted), area),
         _resampled("BinaryAccuracy", True, len(wanted), lambda rows: right[rows].mean()),
@@ -121,7 +124,7 @@ def _resampled(name: str, higher_is_better: bool, rows: int, value: Any) -> Meas
     return Measured(name, float(value(np.arange(rows))), max(float(np.std(values)), least), higher_is_better, rows)
 
 
-def _numbers(found: Found, cells: Cells) -> Matrix:
+def as_numbers(found: Found, cells: Cells) -> Matrix:
     """A column as numbers, float64 [rows, …]: standardized with a flag for missing, or one for each frequent word."""
     if found.use == "number":
         numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])

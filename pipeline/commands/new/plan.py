@@ -20,7 +20,7 @@ ROWS_IN_ALL = 200_000
 """About how many rows a training sees, each as often as there are epochs."""
 
 FEWEST_EPOCHS, MOST_EPOCHS = 3, 50
-ENCODED_WIDTH = 2048
+ENCODED_WIDTH = 1024
 """About how many numbers encode all numeric columns of a row."""
 
 LARGEST_WEIGHT = 10.0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from components.example_gen.settings import DataSettings
 from contracts.errors import DataError, SettingsError
@@ -112,7 +113,7 @@ def _notes_on_label(task: Task) -> list[str]:
     return notes
 
 
-def _labeled(labels: Cells) -> np.ndarray:
+def _labeled(labels: Cells) -> npt.NDArray[np.bool_]:
     return np.array([label is not None and label == label for label in labels], np.bool_)
 
 

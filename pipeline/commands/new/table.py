@@ -12,15 +12,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from components.example_gen.split_writer import binary_values, hash_buckets
 
-from components.example_gen.blocks import open_text
 from components.example_gen.contract import Batch, Source, assign_splits, merge_kinds
 from components.example_gen.encoding import Column, encode_examples, encode_feature
 from components.example_gen.files import InputFiles, resolve
+from components.example_gen.hashing import binary_values, hash_buckets
 from components.example_gen.kinds import Kind
 from components.example_gen.settings import DataSettings
 from components.example_gen.sources import source_of
+from components.example_gen.text_files import open_text
 from contracts.errors import DataError
 
 MAX_ROWS = 200_000
@@ -75,9 +75,9 @@ def sniff(path: str, base: Path) -> dict[str, Any]:
     with open_text(str(inputs.files[0])) as file:
         head = file.read(HEAD_BYTES)
     found: dict[str, Any] = {}
-    is_marked = head.startswith((b"\xff\xfe", b"\xfe\xff"))
-    encoding = "utf-16" if is_marked else next(name for name in ENCODINGS if _reads(head, name))
-    if encoding not in ("utf-8", "utf-16"):
+    # Marked UTF-16 arrives as UTF-8.
+    encoding = next(name for name in ENCODINGS if _reads(head, name))
+    if encoding != "utf-8":
         found["encoding"] = encoding
     lines = head.decode(encoding, "ignore").lstrip("\ufeff").splitlines()
     lines = [line for line in lines[: max(1, len(lines) - 1)] if line.strip()][:1000]
@@ -183,4 +183,5 @@ def _in_training(batch: Batch, split: str | None, settings: DataSettings) -> npt
     hashed = keys[0] if keys else encode_examples(batch.columns, batch.num_rows)
     bounds = np.cumsum(list(settings.buckets.values()))
     places = np.searchsorted(bounds, hash_buckets(binary_values(hashed), int(bounds[-1])), side="right")
-    return places == list(settings.buckets).index("train")
+    inside: npt.NDArray[np.bool_] = places == list(settings.buckets).index("train")
+    return inside

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from contracts.errors import DataError
 from pipeline.commands.new.columns import Found
@@ -16,8 +17,11 @@ MAX_CLASSES = 50
 MAX_NUMBERED_CLASSES = 10
 """Whole numbers of at most this many values, from 0 or 1 without gaps, are classes."""
 
-RARE_CLASS = 0.1
-"""A class with a smaller share of the rows than this is named, and weighed."""
+RARE_CLASS = 0.2
+"""A class with a smaller part of its even share of the rows than this is named, and weighed."""
+
+CLEARLY_RARER = 0.4
+"""Of two classes, one with a smaller share of the rows than this is taken for what is looked for."""
 
 FEW_ROWS = 10
 """A class needs more rows than this to be learned and judged."""
@@ -122,7 +126,9 @@ def _ordered(counts: Mapping[str, int]) -> tuple[str, ...]:
     names = sorted(counts, key=lambda name: (0, float(name), "") if name.lstrip("-").isdecimal() else (1, 0.0, name))
     if len(names) == 2 and not names[1].isdecimal():
         wanted = [name for name in names if name.lower() in POSITIVE]
-        chosen = wanted[0] if len(wanted) == 1 else min(names, key=lambda name: counts[name])
+        rarer = min(names, key=lambda name: counts[name])
+        is_rare = counts[rarer] < CLEARLY_RARER * sum(counts.values())
+        chosen = wanted[0] if len(wanted) == 1 else rarer if is_rare else names[1]
         names = [*(name for name in names if name != chosen), chosen]
     return tuple(names)
 
@@ -153,7 +159,7 @@ def tells_label(cells: Cells, labels: Sequence[str | float], is_amount: bool) ->
     return len(by_value) <= len(known) // 2 and _share(by_value.values(), len(known)) >= TELLS
 
 
-def _cuts_tell(values: np.ndarray, labels: np.ndarray) -> bool:
+def _cuts_tell(values: npt.NDArray[np.float64], labels: npt.NDArray[np.str_]) -> bool:
     """Whether cutting the range of a number into as many parts as there are classes tells them apart."""
     order = np.argsort(values, kind="stable")
     classes = len(set(labels))

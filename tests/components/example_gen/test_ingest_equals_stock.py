@@ -19,10 +19,10 @@ from ingest_helpers import canonical, read_splits, stock_splits
 from components.example_gen.contract import merge_kinds
 from components.example_gen.encoding import encode_examples
 from components.example_gen.files import InputFiles, resolve
+from components.example_gen.hashing import binary_values, hash_buckets
 from components.example_gen.reading import ReadingSettings
 from components.example_gen.settings import DataSettings
 from components.example_gen.sources import source_of
-from components.example_gen.split_writer import binary_values, hash_buckets
 from contracts.errors import BadRowError
 
 TAXI = "package:tfx/examples/chicago_taxi_pipeline/data/simple/data.csv"

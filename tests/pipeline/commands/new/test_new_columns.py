@@ -100,7 +100,7 @@ def test_of_two_words_the_rarer_is_looked_for() -> None:
 
 
 def test_one_class_is_refused() -> None:
-    with pytest.raises(DataError, match="'a' in every row, expected two different ones"):
+    with pytest.raises(DataError, match="'a' in every row, expected at least two different"):
         task_of(found(), column("a", "a", None))
 
 
