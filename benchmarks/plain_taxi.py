@@ -22,7 +22,7 @@ import tensorflow_data_validation as tfdv
 import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 import tf_keras
-from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]
+from sklearn.metrics import roc_auc_score
 from tensorflow_data_validation.statistics import stats_impl
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]
+from sklearn.metrics import roc_auc_score
 
 from pipeline.plan import recipe
 

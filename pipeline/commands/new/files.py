@@ -15,6 +15,7 @@ from pipeline.commands.new.columns import Use
 from pipeline.commands.new.plan import Plan
 
 WIDTH = 120
+INDENT = 8
 SEEN_FRACTION = 0.8
 """A column may be missing in more rows than now, but not in far more: that would be a lost column."""
 
@@ -151,8 +152,12 @@ def _listed(names: Sequence[str], before: int) -> str:
     one_line = f"[{', '.join(map(_quoted, names))}]"
     if before + len(one_line) + len("),") <= WIDTH:
         return one_line
-    lines = textwrap.wrap(", ".join(map(_quoted, names)), WIDTH - 8, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(["[", *(f"        {line}" for line in lines), "    ]"])
+    lines = [""]
+    for name in map(_quoted, names):
+        if len(lines[-1]) + len(name) + len("  ,") > WIDTH - INDENT:
+            lines.append("")
+        lines[-1] += f" {name}," if lines[-1] else f"{name},"
+    return "\n".join(["[", *(" " * INDENT + line for line in lines), "    ]"])
 
 
 def _quoted(text: str) -> str:
