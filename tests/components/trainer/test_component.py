@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from tiny_recipe import EVAL
 
 from components.trainer import export
 from components.trainer.component import Executor, Trainer
+from components.trainer.job import Job
 from components.trainer.settings import TrainerSettings
+from components.trainer.train import class_names_of
 from contracts import model_card
 
 CONFIG = {"model_module": "tiny_recipe", "label": "big", "trainer": {"epochs": 1, "batch_size": 30}}
@@ -86,3 +89,12 @@ def test_a_trained_model_has_its_card_its_warm_up_and_its_class_names(tiny: Tiny
     assert (folder / export.LABELS).read_text() == "small\nbig\n"
     # Of serving_default, predict and classify, each with one row and with many.
     assert len(list(tf.data.TFRecordDataset(str(folder / export.WARM_UP_REQUESTS)))) == 6
+
+
+def test_a_recipe_names_the_classes_where_the_data_do_not() -> None:
+    recipe = types.ModuleType("model")
+    recipe.CLASS_NAMES = ("cat", "dog")  # type: ignore[attr-defined]
+    job = Job.model_construct(class_names=None)
+    assert class_names_of(recipe, job) == ["cat", "dog"]
+    assert class_names_of(recipe, Job.model_construct(class_names=["a", "b"])) == ["a", "b"]
+    assert class_names_of(types.ModuleType("bare"), job) is None
