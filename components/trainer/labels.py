@@ -162,7 +162,8 @@ def check_outputs(model: tf_keras.Model, split: Split, labels: Labels, class_nam
             units = "outputs" if isinstance(label, str) else f"units in its output {head.name!r}"
             _check_ids(head.label, head.output.shape[-1], units, labels[head.label], class_names)
             continue
-        if isinstance(head.loss, (str, tf_keras.losses.Loss)):
+        # A loss of the recipe's own may compare otherwise, such as each member of an ensemble with the one label.
+        if isinstance(head.loss, str) or type(head.loss).__module__.startswith("tf_keras."):
             _check_width(head, split.layout.spec[head.label])
         if _is_loss(head.loss, BINARY):
             _check_probabilities(head.label, labels[head.label], class_names)

@@ -7,18 +7,19 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
 from contracts.errors import SettingsError
 from pipeline.commands import lookup
-from pipeline.commands.new import files
-from pipeline.commands.new.plan import Plan
-from pipeline.commands.new.survey import Ask, survey
 from pipeline.commands.options import reports_errors
 from pipeline.plan import project
 from pipeline.run.command_lines import shell_line
+
+if TYPE_CHECKING:
+    from pipeline.commands.new.plan import Plan
 
 SHOWN_COLUMNS = 40
 
@@ -34,9 +35,13 @@ def new(name: str, data: str, label: str, yes: bool) -> None:
 
     It looks at the data, writes recipes/NAME and schemas/NAME, which are yours from then on, and says what it found.
     """
+    # Imported here, since they import pyarrow, which listing the commands can do without.
+    from pipeline.commands.new import files
+    from pipeline.commands.new.survey import survey
+
     root = _root()
     _check_name(name, root)
-    ask: Ask = _default if yes or not sys.stdin.isatty() else _asked
+    ask = _default if yes or not sys.stdin.isatty() else _asked
     command = shlex.join(["millrace", "new", name, data, "--label", label])
     plan = survey(name, command, _relative(data, root), label, root, ask)
     written = files.write(plan, root)
