@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from components.example_gen.contract import SHARD_BYTES, Piece
-from components.example_gen.csv_records import quotes_are_regular, records
+from components.example_gen.csv_records import quotes_are_regular, whole_lines
 from components.example_gen.text_files import is_plain, open_text
 
 BLOCK_BYTES = 4 << 20
@@ -88,8 +88,7 @@ def record_end(data: bytes, delimiter: str | None) -> tuple[int, bool]:
 
 def _last_record_end(data: bytes, delimiter: str) -> int:
     lines = io.BytesIO(data).readlines()
-    unfinished = [record.start for record in records(lines, delimiter) if not record.whole]
-    return sum(map(len, lines[: unfinished[0]])) if unfinished else len(data)
+    return sum(map(len, lines[: whole_lines(lines, delimiter)]))
 
 
 def cut_file(piece: Piece, delimiter: str | None) -> list[Piece]:

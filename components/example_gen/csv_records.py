@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ Cells = list[str]
 _QUOTE = ord('"')
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """A record of CSV.
 
     Attributes:
@@ -60,6 +59,20 @@ def records(lines: Sequence[bytes], delimiter: str) -> list[Record]:
     return found
 
 
+def whole_lines(lines: Sequence[bytes], delimiter: str) -> int:
+    """Returns how many of the lines belong to whole records."""
+    feed, whole = _Feed(lines), 0
+    try:
+        with _cells_of_any_size():
+            for _ in csv.reader(feed, delimiter=delimiter):
+                if feed.ended:
+                    break
+                whole = feed.at
+    except csv.Error:
+        return next((record.start for record in records(lines, delimiter) if not record.whole), len(lines))
+    return whole
+
+
 class _Feed(Iterator[str]):
     """Lines for a csv.reader, which may be set back, and which notes that it was asked for more than there are."""
 
@@ -83,8 +96,7 @@ def _cells_of_any_size() -> Iterator[None]:
         csv.field_size_limit(limit)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A well-formed row: its cells, the number (from 1) of its first line in the file, and its bytes."""
 
     cells: Cells
