@@ -128,7 +128,8 @@ def _explain(model: type[BaseModel], mistake: dict[str, Any], origins: dict[KeyP
     problem = message.removeprefix("Value error, ") if ours else message[:1].lower() + message[1:]
     received = mistake["input"]
     shown = "" if isinstance(received, dict) or "received" in problem else f"; received {received!r}"
-    return f"{where}: {key + ': ' if key else ''}{problem}{shown}."
+    end = "" if problem.endswith("?") and not shown else "."
+    return f"{where}: {key + ': ' if key else ''}{problem}{shown}{end}"
 
 
 def _suggest(model: type[BaseModel], key_path: KeyPath) -> str:

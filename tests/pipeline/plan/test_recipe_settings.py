@@ -102,6 +102,11 @@ def test_a_bare_metric_and_a_bare_slice_are_written_out(project: Path, edit: Edi
             "Did you mean evaluator.metrics.AUC.lower_bound?",
         ),
         (
+            "AUC: {",
+            "RMSE: {",
+            "recipe.yaml:9: evaluator.metrics: there is no metric RMSE. Did you mean RootMeanSquaredError?",
+        ),
+        (
             "label: big",
             "label: big\nlowerbound: 0.5",
             "recipe.yaml:5: unknown key lowerbound. Did you mean evaluator.metrics.<name>.lower_bound?",
