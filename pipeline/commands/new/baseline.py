@@ -22,6 +22,7 @@ MAX_WORDS = 50
 """Words of a column that the baseline knows."""
 
 RESAMPLES = 200
+SHARES = ("BinaryAccuracy", "SparseCategoricalAccuracy")
 CONFIDENCE = 1.96
 Matrix = npt.NDArray[np.float64]
 
@@ -47,7 +48,7 @@ class Measured:
     def bar(self, evaluated: int) -> float:
         """The worst value that a model as good as the baseline has on so many other rows, 39 times in 40."""
         margin = CONFIDENCE * self.deviation * (1 + self.rows / max(evaluated, 1)) ** 0.5
-        value = self.value - margin if self.higher_is_better else self.value + margin
+        value = _shrunk(self.value, self.rows) - margin if self.higher_is_better else self.value + margin
         return float(f"{max(value, 0.0):.3g}")
 
     def max_loss(self, evaluated: int) -> float:
@@ -119,9 +120,17 @@ def _measured(task: Task, wanted: Matrix, predicted: Matrix) -> list[Measured]:
 def _resampled(name: str, higher_is_better: bool, rows: int, value: Any) -> Measured:
     draw = np.random.default_rng(0)
     values = [float(value(draw.integers(0, rows, rows))) for _ in range(RESAMPLES)]
-    # Not 0 where every row is right: with three more rows, one of them may be wrong.
-    least = 1.0 / (rows + 3) if higher_is_better else 0.0
-    return Measured(name, float(value(np.arange(rows))), max(float(np.std(values)), least), higher_is_better, rows)
+    measured, deviation = float(value(np.arange(rows))), float(np.std(values))
+    if name in SHARES:
+        # Resampling sees next to no deviation where nearly every row is right.
+        share = _shrunk(measured, rows)
+        deviation = max(deviation, (share * (1 - share) / rows) ** 0.5)
+    return Measured(name, measured, deviation, higher_is_better, rows)
+
+
+def _shrunk(share: float, rows: int) -> float:
+    """A share of rows with two right and two wrong ones added (Agresti and Coull, 1998): 1 may be luck."""
+    return (share * rows + 2) / (rows + 4)
 
 
 def as_numbers(found: Found, cells: Cells) -> Matrix:

@@ -66,7 +66,10 @@ def test_recipe_yaml_is_a_recipe(plan: Plan) -> None:
 
 def test_bars_leave_room_for_chance_on_both_sides(plan: Plan) -> None:
     # The deviation of a difference between 1,000 rows and 1,000 others is 0.01 times the root of 2.
-    assert plan.metrics == {"AUC": {"lower_bound": 0.872, "max_loss": 0.02}}
+    assert plan.metrics == {"AUC": {"lower_bound": 0.871, "max_loss": 0.02}}
+    perfect = Measured("SparseCategoricalAccuracy", 1.0, 0.0, True, 96)
+    # 98 of 100 right, as if two more had been right and two wrong.
+    assert perfect.bar(10**9) == 0.98
     rmse = Measured("RootMeanSquaredError", 50.0, 1.0, False, 1000)
     amounts = planned([Found("x", "number", "numbers")], Task("y", mean=1.0, deviation=2.0), [rmse])
     assert amounts.metrics["RootMeanSquaredError"]["upper_bound"] == 52.8
