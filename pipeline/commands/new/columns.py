@@ -37,6 +37,8 @@ WORDS_OF_A_TEXT = 4
 """A column whose cells have more words than this, in the mean, is text."""
 
 MIN_ROWS_FOR_AN_ID = 20
+LEAST_SHARE = 0.005
+"""A column with values in a smaller share of the rows than this may have none in a split, and teaches nothing."""
 
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?.*)?")
 _ZEROS_FIRST = re.compile(r"-?0\d+")
@@ -95,6 +97,8 @@ def look_at(name: str, cells: Cells) -> Found:
     found = Found(name, "left out", "nothing", "no row has a value", distinct, missing, na_values=tuple(tokens))
     if distinct == 1 and not missing:
         return replace(found, holds="one value", why=f"every row has {kept[0]!r}")
+    if kept and len(kept) < LEAST_SHARE * len(cells):
+        return replace(found, holds="hardly anything", why=f"{len(kept)} of {len(cells):,} rows have a value")
     if any(isinstance(cell, str) for cell in kept):
         return _text_column(found, [str(cell).strip() for cell in kept])
     return _number_column(found, kept) if kept else found

@@ -63,6 +63,7 @@ def test_ids_constants_and_empty_columns_are_left_out() -> None:
     assert look_at("code", column(*(f"K{n}" for n in range(40)))).use == "left out"
     assert look_at("unit", column("kg", "kg")).why == "every row has 'kg'"
     assert look_at("nothing", column(None, None)).why == "no row has a value"
+    assert look_at("tract", column(*([None] * 999), 17.0)).why == "1 of 1,000 rows have a value"
 
 
 def test_an_id_that_repeats_is_left_out_and_may_divide_the_splits() -> None:
