@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -80,18 +80,19 @@ class Found:
     repeats: bool = False
 
 
-def look_at(name: str, cells: Cells) -> Found:
+def look_at(name: str, cells: Cells, decimal_comma: bool = False) -> Found:
     """What a column holds.
 
     Args:
         name: The column's.
         cells: All of them.
+        decimal_comma: Whether numbers are written as in 1.234,5.
     """
     present = [cell for cell in cells if cell is not None]
     missing = len(cells) - len(present)
     if any(isinstance(cell, list) for cell in present):
         return Found(name, "left out", "lists", "features of lists are written by hand", missing=missing)
-    tokens = _na_tokens(present)
+    tokens = _na_tokens(present, decimal_comma)
     kept = [cell for cell in present if cell not in tokens]
     distinct, missing = len(set(kept)), missing + len(present) - len(kept)
     found = Found(name, "left out", "nothing", "no row has a value", distinct, missing, na_values=tuple(tokens))
@@ -100,11 +101,11 @@ def look_at(name: str, cells: Cells) -> Found:
     if kept and len(kept) < LEAST_SHARE * len(cells):
         return replace(found, holds="hardly anything", why=f"{len(kept)} of {len(cells):,} rows have a value")
     if any(isinstance(cell, str) for cell in kept):
-        return _text_column(found, [str(cell).strip() for cell in kept])
+        return _text_column(found, [str(cell).strip() for cell in kept], decimal_comma)
     return _number_column(found, kept) if kept else found
 
 
-def _na_tokens(present: Sequence[object]) -> list[str]:
+def _na_tokens(present: Sequence[object], decimal_comma: bool) -> list[str]:
     """The texts in a column that stand for a missing value, most frequent first.
 
     A word such as `unknown` in a column of words is a word like any other; `NA` is not.
@@ -112,26 +113,41 @@ def _na_tokens(present: Sequence[object]) -> list[str]:
     texts = Counter(cell for cell in present if isinstance(cell, str))
     tokens = [text for text, _ in texts.most_common() if text.strip().lower() in NA_TOKENS or not text.strip()]
     others = [text for text in texts if text not in tokens]
-    if others and not all(is_number(text) or _number_marks(text) for text in others):
+    if others and not all(is_number(text) or _number_marks(text, decimal_comma) for text in others):
         tokens = [text for text in tokens if text.strip().lower() in ("na", "n/a", "#n/a", "null", "nan", "?", "")]
     return tokens
 
 
-def _number_marks(text: str) -> tuple[str | None, str | None] | None:
+def has_decimal_commas(columns: Iterable[Sequence[object]]) -> bool:
+    """Whether numbers are written as in 1.234,5: then 0,906 is less than one in all columns, not 906.
+
+    Args:
+        columns: The cells of each.
+    """
+    return any(_shows_decimal_commas({cell.strip() for cell in cells if isinstance(cell, str)}) for cells in columns)
+
+
+def _shows_decimal_commas(texts: set[str]) -> bool:
+    others = {text for text in texts if text.lower() not in NA_TOKENS and not is_number(text)}
+    numbers = all(_THOUSANDS.fullmatch(text) or _DECIMAL_COMMA.fullmatch(text) for text in others)
+    return numbers and any(not _THOUSANDS.fullmatch(text) for text in others)
+
+
+def _number_marks(text: str, decimal_comma: bool) -> tuple[str | None, str | None] | None:
     """What groups the digits of a number in text, and what stands before its decimals; None if it is no number."""
     if is_number(text):
         return None, None
-    if _THOUSANDS.fullmatch(text):
-        return ",", None
-    if _DECIMAL_COMMA.fullmatch(text):
+    if decimal_comma and _DECIMAL_COMMA.fullmatch(text):
         return ("." if "." in text else None), ","
+    if not decimal_comma and _THOUSANDS.fullmatch(text):
+        return ",", None
     return None
 
 
-def _text_column(found: Found, texts: list[str]) -> Found:
+def _text_column(found: Found, texts: list[str], decimal_comma: bool) -> Found:
     if any(_ZEROS_FIRST.fullmatch(text) for text in texts) and all(text.lstrip("-").isdecimal() for text in texts):
         return _words(replace(found, type="text"), texts, "digits with zeros first")
-    marks = [mark for text in texts if (mark := _number_marks(text))]
+    marks = [mark for text in texts if (mark := _number_marks(text, decimal_comma))]
     if len(marks) == len(texts):
         thousands = next((mark for mark, _ in marks if mark), None)
         decimal = next((mark for _, mark in marks if mark), None)

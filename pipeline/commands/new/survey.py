@@ -15,7 +15,7 @@ from contracts.errors import DataError, SettingsError
 from contracts.near_names import did_you_mean
 from pipeline.commands.new import baseline
 from pipeline.commands.new import task as tasks
-from pipeline.commands.new.columns import Found, look_at
+from pipeline.commands.new.columns import Found, has_decimal_commas, look_at
 from pipeline.commands.new.plan import Plan
 from pipeline.commands.new.table import MAX_ROWS, Cells, Table, read, sniff
 from pipeline.commands.new.task import Task
@@ -43,7 +43,8 @@ def survey(name: str, command: str, path: str, label: str, root: Path, ask: Ask)
     raw = read(DataSettings(**data), root, as_text=True)
     if label not in raw.columns:
         raise SettingsError(f"{path} has no column {label!r}. {did_you_mean(label, list(raw.columns))}")
-    found = [look_at(column, cells) for column, cells in raw.columns.items()]
+    decimal_comma = has_decimal_commas(raw.columns.values())
+    found = [look_at(column, cells, decimal_comma) for column, cells in raw.columns.items()]
     data |= _reading(found)
     if any(cell is None or cell in data.get("na_values", ()) for cell in raw.columns[label]):
         data["on_missing_label"] = "set_aside"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import DataError
-from pipeline.commands.new.columns import Found, look_at
+from pipeline.commands.new.columns import Found, has_decimal_commas, look_at
 from pipeline.commands.new.table import Cells
 from pipeline.commands.new.task import Task, task_of, tells_label
 
@@ -29,8 +29,17 @@ def test_a_word_for_missing_among_words_stays_a_word() -> None:
 
 def test_thousands_and_decimal_commas_are_found() -> None:
     assert look_at("price", column("1,234", "999", "12,000.5")).thousands == ","
-    found = look_at("price", column("1.234,5", "0,25"))
+    found = look_at("price", column("1.234,5", "0,25"), decimal_comma=True)
     assert (found.use, found.thousands, found.decimal) == ("number", ".", ",")
+
+
+def test_a_comma_means_the_same_in_all_columns() -> None:
+    price, hue = column("14,23", "NA", "1.000,5"), column("0,906", "1,025")
+    assert has_decimal_commas([hue, price])
+    assert not has_decimal_commas([hue, column("12,000.5", "3,000")])
+    assert not has_decimal_commas([hue, column("a, b", "14,23")])
+    found = look_at("hue", hue, decimal_comma=True)
+    assert (found.thousands, found.decimal, found.why) == (None, ",", "0.906 to 1.025")
 
 
 def test_digits_with_zeros_first_stay_text() -> None:
