@@ -118,7 +118,7 @@ def _na_tokens(present: Sequence[object], decimal_comma: bool) -> list[str]:
     return tokens
 
 
-def has_decimal_commas(columns: Iterable[Sequence[object]]) -> bool:
+def has_decimal_commas(columns: Iterable[Cells]) -> bool:
     """Whether numbers are written as in 1.234,5: then 0,906 is less than one in all columns, not 906.
 
     Args:
