@@ -64,8 +64,8 @@ class Project:
 
     def stop_in(self, node: str, stop_signal: signal.Signals, *arguments: str) -> Finished:
         """Starts a run and sends it a signal as soon as a node is running."""
-        process = self.start("run", *arguments)
         before = set(self.run_ids())
+        process = self.start("run", *arguments)
         deadline = time.monotonic() + TIME_LIMIT_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
             newest = self.run_ids()[:1]
