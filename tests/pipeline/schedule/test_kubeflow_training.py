@@ -142,7 +142,11 @@ def test_a_pod_that_was_killed_for_its_memory_says_so(train: Train) -> None:
         train(chief_0="kill -9 $$")
 
 
-def test_the_cause_is_reported_before_those_that_lost_it(train: Train, tmp_path: Path) -> None:
+def test_the_cause_is_reported_before_those_that_lost_it(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Long enough for the other pod to end, too.
+    monkeypatch.setattr(training_api, "POLL_SECONDS", 0.5)
     lost = Failure(kind=None, what="UnavailableError: gone", lost_peer=True).model_dump_json()
     ours = Failure(kind="DataError", what="a row is bad.", fix="Mend it.").model_dump_json()
     for name, text in (("chief-0", lost), ("worker-1", ours)):

@@ -66,9 +66,10 @@ def test_what_is_here_is_not_downloaded_again(machine: Machine, object_server: O
     here.download(uri)
     assert object_server.requests == []
     bucket = f"GET /{here.root.bucket}"
-    # Another process on the same machine only lists it, folder by folder.
+    # Another process on the same machine only lists it: folder by folder, or in one request with a newer Arrow.
     machine("there").download(uri)
-    assert object_server.requests == [bucket] * 3
+    assert set(object_server.requests) == {bucket}
+    assert len(object_server.requests) <= 3
 
 
 def test_a_file_that_a_killed_process_left_is_downloaded_anew(machine: Machine, object_server: ObjectServer) -> None:
