@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,8 +25,8 @@ class SourceCode:
 
     def __init__(self, memo_path: Path | None = None) -> None:
         here = Path(__file__).stat()
-        # Another Python may parse differently, and another version of this file may compute other digests.
-        self._memo = FileMemo(memo_path, origin=f"{sys.version}|{here.st_size}|{here.st_mtime_ns}")
+        # Another version of this file may compute other digests.
+        self._memo = FileMemo(memo_path, origin=f"{here.st_size}|{here.st_mtime_ns}")
         self._read: dict[Path, tuple[str, list[str]]] = {}
         self._files: dict[str, list[Path]] = {}
 
@@ -97,7 +96,15 @@ def _digest_and_imports(tree: ast.Module) -> tuple[str, list[ast.Import | ast.Im
             imports.append(node)
         elif isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False):
             node.body = node.body[1:]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], imports
+    return hashlib.sha256(_dump(tree).encode()).hexdigest()[:16], imports
+
+
+def _dump(value: object) -> str:
+    """A syntax tree as text, the same whichever Python parsed it: newer ones have more fields, which are empty."""
+    if isinstance(value, ast.AST):
+        fields = ((name, field) for name, field in ast.iter_fields(value) if field is not None and field != [])
+        return f"{type(value).__name__}({','.join(f'{name}={_dump(field)}' for name, field in fields)})"
+    return f"[{','.join(map(_dump, value))}]" if isinstance(value, list) else repr(value)
 
 
 def _imported_names(statement: ast.Import | ast.ImportFrom, package: str) -> list[str]:

@@ -147,3 +147,10 @@ def test_digests_are_cached_between_runs(package: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr(source_code, "_read_file", lambda path: pytest.fail(f"{path} was read"))
     assert SourceCode(tmp_path / "memo.json").digests("recipes.small.features") == digests
     assert "recipes/small/helper.py" in digests
+
+
+def test_a_digest_is_the_same_on_every_python() -> None:
+    source = (
+        "@cached\ndef f(a: int, *, b=None) -> str:\n    class C(Base): x = f'{a!r:>{b}} é'\n    return [i for i in b]\n"
+    )
+    assert source_digest(source) == "04d1325381343949"
