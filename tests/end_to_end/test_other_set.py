@@ -75,4 +75,4 @@ def test_the_other_s_store_is_gone_on_with(other: Project) -> None:
     # The model is judged against the one that the other set pushed.
     assert len(other.pushed_versions()) == 2
     explained = other.millrace("why", "Trainer").output
-    assert version("tfx") in explained
+    assert f"-> {version('tensorflow')})" in explained
