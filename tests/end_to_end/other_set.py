@@ -8,9 +8,12 @@ runs it in a copy of the project that it puts into the folder.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
+# Its start-up lines help nobody here.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import tensorflow as tf
 from copied_project import Project
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
