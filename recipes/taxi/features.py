@@ -10,11 +10,13 @@ Deliberately left out: `trip_start_timestamp`, since in serving it always lies b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
 import tensorflow as tf
 import tensorflow_transform as tft
 from tensorflow_transform import schema_inference
+
+from components.tabular import tensors
+from components.tabular.tensors import RawFeature, as_float, dense
 
 LABEL = "big_tip"
 
@@ -40,8 +42,6 @@ MISSING_WORD = "(missing)"
 NUM_TRACTS = 1000
 # There are 546 distinct pairs of community areas in 10,000 trips. Twice as many buckets keep most of them apart.
 NUM_ROUTES = 1000
-
-RawFeature: TypeAlias = tf.Tensor | tf.SparseTensor
 
 
 def preprocessing_fn(inputs: Mapping[str, RawFeature]) -> dict[str, tf.Tensor]:
@@ -69,31 +69,9 @@ def preprocessing_fn(inputs: Mapping[str, RawFeature]) -> dict[str, tf.Tensor]:
     return outputs
 
 
-def dense(values: RawFeature, default: float | int | str) -> tf.Tensor:
-    """Returns `values` with shape [batch], missing ones replaced by `default`.
-
-    Args:
-        values: A sparse tensor of shape [batch, 1], or a dense one of shape [batch] or [batch, 1].
-        default: What replaces missing values; of the same type as `values`.
-    """
-    if isinstance(values, tf.SparseTensor):
-        # A batch without any value arrives with shape [batch, 0].
-        column = tf.SparseTensor(values.indices, values.values, [values.dense_shape[0], 1])
-        values = tf.sparse.to_dense(column, default)
-    return tf.reshape(values, [-1])
-
-
-def as_float(values: RawFeature) -> tf.Tensor:
-    """Returns numbers as float32 [batch], NaN where missing: TFT's analyzers ignore NaN."""
-    return dense(tf.cast(values, tf.float32), float("nan"))
-
-
 def as_words(values: RawFeature) -> tf.Tensor:
     """Returns text or integers as text [batch], `MISSING_WORD` where missing or empty."""
-    if values.dtype != tf.string:
-        values = _integers_as_text(values)
-    words = dense(values, "")
-    return tf.where(words == "", MISSING_WORD, words)
+    return tensors.as_words(values, MISSING_WORD)
 
 
 def z_scored_log(amounts: tf.Tensor) -> tf.Tensor:
@@ -167,9 +145,3 @@ def is_big_tip(fare: tf.Tensor, tips: tf.Tensor) -> tf.Tensor:
 
 def _cents(dollars: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.round(dollars * 100.0), tf.int64)
-
-
-def _integers_as_text(values: RawFeature) -> RawFeature:
-    if isinstance(values, tf.SparseTensor):
-        return tf.SparseTensor(values.indices, tf.strings.as_string(values.values), values.dense_shape)
-    return tf.strings.as_string(values)

@@ -17,10 +17,8 @@ from copied_project import SOURCE, Project
 
 from benchmarks import equality
 from flink.cluster import Ports
-from metadata.store import Store
 
-NODES = {"examples": "ExampleGen", "statistics": "StatisticsGen", "transform_graph": "Transform"}
-NODES |= {"transformed_examples": "Transform", "evaluation": "Evaluator"}
+OUTPUTS = {"examples", "statistics", "transform_graph", "transformed_examples", "evaluation"}
 TOLERANCE = 1e-6
 
 pytestmark = pytest.mark.skipif(
@@ -69,14 +67,7 @@ def write_environment(project: Project, cluster: Ports) -> str:
 
 def outputs(project: Project) -> dict[str, str]:
     """Output -> the folder that the newest run's data work wrote."""
-    store = project.store
-    assert isinstance(store, Store)
-    nodes = project.node_runs(project.run_ids()[0])
-    return {
-        output: store.outputs(nodes[node].id)[output][0].uri
-        for output, node in NODES.items()
-        if node in nodes and output in store.outputs(nodes[node].id)
-    }
+    return {name: str(folder) for name, folder in project.outputs().items() if name in OUTPUTS}
 
 
 def test_on_flink_a_pipeline_makes_what_it_makes_in_memory(project: Project, cluster: Ports) -> None:
@@ -88,7 +79,7 @@ def test_on_flink_a_pipeline_makes_what_it_makes_in_memory(project: Project, clu
     on_flink = project.millrace("run", "taxi", "--env", environment)
     assert on_flink.code == 0, on_flink.output + on_flink.errors
     flink_outputs = outputs(project)
-    assert flink_outputs.keys() == NODES.keys()
+    assert flink_outputs.keys() == OUTPUTS
     assert len(list(Path(flink_outputs["examples"], "Split-train").iterdir())) == 4
 
     # First evaluates the very model that was evaluated on Flink, then repeats the data work from the start.
