@@ -22,7 +22,7 @@ from benchmarks.training import timing
 from components.trainer import building, cluster, devices, train
 from components.trainer.features import Feature
 from components.trainer.inputs import Rows, Split
-from components.trainer.job import Job
+from components.trainer.job import Job, Result
 from components.trainer.processes import Surroundings
 
 LABELS = {
@@ -54,9 +54,9 @@ class Training:
         tf_keras.utils.set_random_seed(self.job.settings.seed)
         return building.build(self.recipe, self.features, self.job.settings)
 
-    def fit(self, model: tf_keras.Model) -> train.Result:
+    def fit(self, model: tf_keras.Model) -> Result:
         """Trains the model as the Trainer does."""
-        return train.fit(model, self.recipe, self.job, self.data, tf.distribute.get_strategy(), "benchmark")
+        return train.fit(model, self.recipe, self.job, self.data, tf.distribute.get_strategy())
 
 
 def new_job(module: str, data: Mapping[str, str], settings: Mapping[str, Any]) -> Job:

@@ -34,7 +34,7 @@ def build(recipe: types.ModuleType, features: Sequence[Feature], settings: Train
         TrainingError: It is not a functional model of tf_keras of these features, or an output is in half precision.
     """
     model = recipe.build_model(features, settings.params)
-    _check_inputs(model, [feature.name for feature in features])
+    check_inputs(model, [feature.name for feature in features])
     devices.check_outputs(model)
     if settings.optimization.recompute:
         optimization.recompute_blocks(model, settings.optimization.recompute)
@@ -156,16 +156,26 @@ def _make_variables(model: tf_keras.Model, labels: tf.Tensor | Mapping[str, tf.T
     model.compiled_metrics.build(outputs, model.compiled_metrics._conform_to_outputs(outputs, labels))
 
 
-def _check_inputs(model: tf_keras.Model, features: Sequence[str]) -> None:
+def check_inputs(model: tf_keras.Model, features: Sequence[str], function: str = "build_model") -> None:
+    """Checks that a model is a functional one of tf_keras, of these features.
+
+    Args:
+        model: What a function of model.py returned.
+        features: The transformed features.
+        function: That function.
+
+    Raises:
+        TrainingError: It is not.
+    """
     if not isinstance(model, tf_keras.Model):
         raise TrainingError(
-            f"build_model returned a {type(model).__module__}.{type(model).__qualname__}, expected a tf_keras.Model.",
+            f"{function} returned a {type(model).__module__}.{type(model).__qualname__}, expected a tf_keras.Model.",
             "Build it with tf_keras, not with Keras 3 (docs/adr/0002-tf-keras.md).",
         )
     received = getattr(model, "input_names", None)
     if received is None:
         raise TrainingError(
-            f"build_model returned a {type(model).__name__} without inputs of its own, expected a functional model.",
+            f"{function} returned a {type(model).__name__} without inputs of its own, expected a functional model.",
             "Build it from tf_keras.Input layers, one for each feature: tf_keras.Model(inputs, outputs).",
         )
     unknown = [name for name in received if name not in features]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
+from typing import Any
 
 from pydantic import Field
 
@@ -49,6 +51,19 @@ class Job(Settings):
         outputs = {"serving_model_dir", "model_run_dir", "checkpoint_root"}
         digest = hashlib.sha256(self.model_dump_json(exclude=outputs).encode()).hexdigest()[:16]
         return f"{self.checkpoint_root}/{digest}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a training went.
+
+    Attributes:
+        validation_metrics: Those of the exported model by name, without `val_`; None stands for a non-finite value.
+        facts: For the model's card: epochs, steps, replicas, and the strategy in words.
+    """
+
+    validation_metrics: dict[str, float | None]
+    facts: dict[str, Any]
 
 
 class Task(Settings):

@@ -250,6 +250,15 @@ class TrainerSettings(Settings):
         """Whether a cluster of processes trains: the one that TF_CONFIG names, or else one started for the training."""
         return self.workers > 1 or self.strategy == "parameter_server"
 
+    @property
+    def several_devices(self) -> str | None:
+        """The setting that asks for more than one device; None if none does."""
+        if self.strategy not in ("auto", "one_device"):
+            return f"trainer.strategy {self.strategy}"
+        if self.workers > 1:
+            return f"trainer.workers {self.workers}"
+        return None if self.replicas is None else f"trainer.replicas {self.replicas}"
+
     @model_validator(mode="after")
     def _one_length(self) -> TrainerSettings:
         lengths = {"train_steps": self.train_steps, "epochs": self.epochs, "phases": self.phases or None}
@@ -314,3 +323,16 @@ class TrainerSettings(Settings):
         }
         names = [name for name, is_set in unsupported.items() if is_set]
         return f"strategy {strategy} cannot do {' and '.join(names)}; keep one of them" if names else None
+
+
+def own_training_refusal(path: str, received: str) -> tuple[str, str]:
+    """The fault, and how to mend it, of a recipe with a `train` of its own that asks for several devices.
+
+    Args:
+        path: The recipe's model.py.
+        received: What asks for them.
+    """
+    return (
+        f"{path} has a function train, which trains on one device in one process; received {received}.",
+        "Take that back, or remove train from model.py: then `model.fit` trains what build_model returns.",
+    )

@@ -31,13 +31,14 @@ from components.trainer import (
     inputs,
     labels,
     optimization,
+    own_training,
     profiling,
     resuming,
     schedule,
 )
 from components.trainer.features import Feature
 from components.trainer.inputs import Augment, Split
-from components.trainer.job import Job
+from components.trainer.job import Job, Result
 from components.trainer.schedule import Plan
 from components.trainer.settings import TrainerSettings
 from contracts.file_names import HISTORY_FILE
@@ -50,19 +51,6 @@ class Data:
     train: Split
     eval: Split
     labels: labels.Labels
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a training went.
-
-    Attributes:
-        validation_metrics: Those of the exported model by name, without `val_`; None stands for a non-finite value.
-        facts: For the model's card: epochs, steps, replicas, and the strategy in words.
-    """
-
-    validation_metrics: dict[str, float | None]
-    facts: dict[str, Any]
 
 
 def train(job: Job, progress: str | None = None) -> None:
@@ -79,8 +67,9 @@ def train(job: Job, progress: str | None = None) -> None:
     transform_output = tft.TFTransformOutput(job.transform_graph)
 
     # Strategy
+    own_train = own_training.function_of(recipe)
     devices.check_files(job.train_files, settings)
-    strategy = devices.create_strategy(settings)
+    strategy = devices.create_strategy(own_training.on_one_device(settings) if own_train else settings)
 
     # Precision, for everything that is built from here on until the model is trained
     with devices.precision_policy(settings.precision, not devices.is_parameter_server(strategy)):
@@ -89,17 +78,21 @@ def train(job: Job, progress: str | None = None) -> None:
         if settings.debug:
             checks.check_values(data.train, job.train_files)
 
-        # Model
-        build = functools.partial(building.build, recipe, model_features, settings)
-        with strategy.scope():
-            model, why_float32 = building.build_to_suit(build, settings)
+        # Model, restore and fit: see `fit` for what is restored in which order
+        if own_train:
+            splits = {"train": data.train, "eval": data.eval}
+            as_set = functools.partial(fit, recipe=recipe, data=data, strategy=strategy, progress=progress)
+            model, result = own_training.run(
+                own_train, own_training.Training(recipe, job, model_features, splits, as_set)
+            )
+        else:
+            build = functools.partial(building.build, recipe, model_features, settings)
+            with strategy.scope():
+                model, why_float32 = building.build_to_suit(build, settings)
+            _log(*filter(None, [why_float32]))
+            result = fit(model, recipe, job, data, strategy, progress)
+            model = devices.on_one_device(model, strategy, build)
         policy = tf_keras.mixed_precision.global_policy().name
-
-        # Restore and fit: see `fit` for what is restored in which order
-        note = devices.describe_strategy(strategy, policy)
-        _log(*filter(None, [f"Training in {note}", why_float32]))
-        result = fit(model, recipe, job, data, strategy, note, progress)
-        model = devices.on_one_device(model, strategy, build)
         optimization.undo_recompute(model)
 
     # Export
@@ -142,7 +135,6 @@ def fit(
     job: Job,
     data: Data,
     strategy: tf.distribute.Strategy,
-    note: str,
     progress: str | None = None,
 ) -> Result:
     """Trains the model, phase by phase, from where an interrupted training of the same job stopped.
@@ -153,7 +145,6 @@ def fit(
         job: The training.
         data: The splits.
         strategy: The strategy in whose scope the model was built.
-        note: A text for the live table, beside the metrics.
         progress: See `train`.
 
     Returns:
@@ -164,6 +155,8 @@ def fit(
             became NaN.
     """
     settings = job.settings
+    note = devices.describe_strategy(strategy, tf_keras.mixed_precision.global_policy().name)
+    _log(f"Training in {note}")
     plans = schedule.plan_phases(settings, data.train.rows)
     if profiled := _profiled_steps(settings):
         profiling.check_steps(profiled, plans)

@@ -9,6 +9,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.example_gen import files
+from components.trainer.settings import own_training_refusal
 from contracts.errors import AnomalyError, SettingsError
 from contracts.labels import label_features
 from contracts.near_names import did_you_mean, near_names
@@ -32,6 +33,7 @@ def check(recipe: Recipe, inputs: files.InputFiles) -> None:
         AnomalyError: The data lack columns of the curated schema.
     """
     _check_user_code(recipe)
+    _check_own_training(recipe)
     # Imported here because it imports pyarrow, which callers that only need the schema can do without.
     from components.example_gen import sources
 
@@ -76,6 +78,15 @@ def _check_user_code(recipe: Recipe) -> None:
         for function in functions:
             if function not in names:
                 raise SettingsError(f"{path} has no function {function}.", f"Define {function} in it.")
+
+
+def _check_own_training(recipe: Recipe) -> None:
+    """Checks that a recipe whose model.py trains by itself asks for one device alone."""
+    path = recipe.path.with_name("model.py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    received = recipe.settings.trainer.several_devices
+    if received and any(isinstance(node, ast.FunctionDef) and node.name == "train" for node in tree.body):
+        raise SettingsError(*own_training_refusal(str(path), received))
 
 
 def _check_keras(path: Path, tree: ast.Module) -> None:

@@ -46,7 +46,7 @@ def fit(tiny: Tiny, folder: Path, module: str = "tiny_recipe", **settings: Any) 
     model_features, data = train.open_data(task, tiny.output)
     recipe = importlib.import_module(module)
     model = building.build(recipe, model_features, task.settings)
-    return model, train.fit(model, recipe, task, data, tf.distribute.get_strategy(), "")
+    return model, train.fit(model, recipe, task, data, tf.distribute.get_strategy())
 
 
 def history(folder: Path) -> list[dict[str, str]]:

@@ -153,6 +153,6 @@ def test_a_step_is_traced_once(tiny: Tiny, tmp_path: Path) -> None:
     task = job(tiny, tmp_path / "run")
     features, data = train.open_data(task, tiny.output)
     model = building.build(two_heads_recipe, features, task.settings)
-    train.fit(model, two_heads_recipe, task, data, tf.distribute.get_strategy(), "")
+    train.fit(model, two_heads_recipe, task, data, tf.distribute.get_strategy())
     assert model.train_function.experimental_get_tracing_count() == 1
     assert {feature.name for feature in features} == {"company", "fare", "id"}

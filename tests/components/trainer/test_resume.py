@@ -48,7 +48,7 @@ def fit(tiny: Tiny, job: Job) -> tuple[tf_keras.Model, train.Result]:
     with devices.precision_policy(job.settings.precision):
         model_features, data = train.open_data(job, tiny.output)
         model = building.build(recipe, model_features, job.settings)
-        return model, train.fit(model, recipe, job, data, tf.distribute.get_strategy(), "")
+        return model, train.fit(model, recipe, job, data, tf.distribute.get_strategy())
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,17 @@ def test_a_missing_function(project: Path, edit: Edit, module: str, function: st
     assert mistake(SettingsError) == f"{path} has no function {function}.\nDefine {function} in it."
 
 
+def test_a_training_of_the_recipe_s_own_runs_on_one_device(project: Path) -> None:
+    path = project / HERE / "model.py"
+    check("trainer.workers=2")
+    path.write_text(path.read_text() + "\n\ndef train(training):\n    return training.fit(training.build())\n")
+    assert check()
+    assert mistake(SettingsError, "trainer.workers=2") == (
+        f"{path} has a function train, which trains on one device in one process; received trainer.workers 2.\n"
+        "Take that back, or remove train from model.py: then `model.fit` trains what build_model returns."
+    )
+
+
 @pytest.mark.parametrize(
     "source",
     [
