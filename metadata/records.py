@@ -9,7 +9,7 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 
-from metadata.files import LOCAL_FILES, Files
+from metadata.files import LOCAL_FILES, WRITTEN, Files
 
 KILLED = "KILLED"
 """The state of what began, never ended, and has no process left; ML Metadata has no name for it."""
@@ -220,6 +220,15 @@ def node_run(execution: mlmd_pb2.Execution, node: str) -> NodeRun:
         updated=execution.last_update_time_since_epoch,
         properties=_values(execution.properties.items()) | _values(execution.custom_properties.items()),
     )
+
+
+def changed_files(artifacts: Iterable[ArtifactRecord], files: Files) -> dict[str, str]:
+    """Which of these artifacts are gone, or are not what their nodes wrote, by URI; see `Files.changed`.
+
+    Raises:
+        UnavailableError: A store cannot be reached.
+    """
+    return files.changed({artifact.uri: artifact.properties.get(WRITTEN) for artifact in artifacts})
 
 
 def artifact_record(artifact: mlmd_pb2.Artifact, files: Files = LOCAL_FILES) -> ArtifactRecord:

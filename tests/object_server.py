@@ -94,6 +94,10 @@ class ObjectServer:
         """Removes all objects below `bucket/prefix`."""
         self._admin.delete_dir(place)
 
+    def remove_object(self, place: str) -> None:
+        """Removes the object `bucket/key`."""
+        self._admin.delete_file(place)
+
     def refuse(self, status: str, code: str, message: str, times: int = 1) -> None:
         """Refuses the next requests with an error, such as `503 Slow Down` and `SlowDown`."""
         self._refusals = [(status, code, message)] * times

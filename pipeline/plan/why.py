@@ -8,7 +8,7 @@ from typing import Any
 from contracts.content import ContentError
 from contracts.errors import MillraceError
 from contracts.evaluation import SUMMARY_FILE, read_summary
-from metadata.records import KILLED
+from metadata.records import KILLED, changed_files
 from metadata.store import NodeRun, Store
 from pipeline.plan.fingerprint import PROPERTY, Fingerprint
 from pipeline.plan.table import EVALUATOR_NODE, TABLE
@@ -80,8 +80,8 @@ def _difference(store: Store, latest: NodeRun, previous: NodeRun) -> str:
     if new_inputs:
         reasons = [_producer_reason(store, name, artifact_id) for name, artifact_id in new_inputs]
         return _listed(reasons)
-    if not _outputs_exist(store, previous):
-        return "its earlier outputs are no longer there"
+    if lost := _lost_outputs(store, previous):
+        return f"its earlier outputs are no longer there: {lost}"
     return UNCACHED.get(latest.node, "it was told to (--force or --from): nothing that it depends on changed")
 
 
@@ -121,8 +121,10 @@ def _producer_reason(store: Store, name: str, artifact_id: int) -> str:
     return f"its input {name} is new" + (f": {node} ran before it" if node else "")
 
 
-def _outputs_exist(store: Store, record: NodeRun) -> bool:
-    return not store.files.gone({a.uri for artifacts in store.outputs(record.id).values() for a in artifacts})
+def _lost_outputs(store: Store, record: NodeRun) -> str:
+    """The first output of a node run that is not there any more, or not as a whole; empty if there is none."""
+    outputs = (artifact for artifacts in store.outputs(record.id).values() for artifact in artifacts)
+    return next((f"{uri} {what}" for uri, what in changed_files(outputs, store.files).items()), "")
 
 
 def _origin(store: Store, record: NodeRun) -> str:

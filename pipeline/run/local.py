@@ -18,6 +18,7 @@ from contracts import atomic
 from contracts.errors import NodeError, SettingsError
 from contracts.failure import read_failure
 from metadata.connection import BUSY
+from metadata.records import changed_files
 from metadata.store import ArtifactRecord, NodeRun, Store
 from pipeline.plan import beam, fingerprint, nodes, preflight, project
 from pipeline.plan.recipe import Recipe
@@ -70,7 +71,7 @@ def run(context: RunContext, view: progress.View) -> Run:
         preflight.check(context.recipe, context.inputs)
         settings, why = context.engine
         beam.reach_engine(settings)
-        for line in filter(None, (why, _gone_baseline(context))):
+        for line in filter(None, (why, _gone_baseline(context), *_changed_outputs(context))):
             view.announce(line)
         return _start_and_watch(context, view)
 
@@ -95,9 +96,21 @@ def _gone_baseline(context: RunContext) -> str | None:
     served = next((entry for entry in store.deployed() if entry.folder == folder), None) if store else None
     if store is None or served is None or served.model is None or not Path(folder, served.version).exists():
         return None
-    gone = store.files.gone({made.artifact.uri for made in store.artifacts_by_id([served.model])})
+    changed = changed_files([made.artifact for made in store.artifacts_by_id([served.model])], store.files)
     what = f"the candidate is not compared with the served model, version {served.version}"
-    return f"The files in {gone.pop()} are gone: {what}." if gone else None
+    return next((f"{uri} {wrong}: {what}." for uri, wrong in changed.items()), None)
+
+
+def _changed_outputs(context: RunContext) -> list[str]:
+    """A line for each output of the last run of which files were removed since: its node runs again."""
+    store = context.workplace.open_store()
+    latest = store.run_ids(context.recipe.name)[:1] if store else []
+    if store is None or not latest:
+        return []
+    records = [record for record in store.node_runs(context.recipe.name, latest[0]).values() if record.succeeded]
+    outputs = {artifact.uri: (artifact, record.node) for record in records for artifact in _outputs(store, record)}
+    changed = changed_files([artifact for artifact, _ in outputs.values()], store.files)
+    return [f"{uri} {what}: {outputs[uri][1]} does not take it from the cache." for uri, what in changed.items()]
 
 
 def _check_taken_over(recipe: Recipe, from_node: str, store: Store) -> None:
@@ -105,9 +118,9 @@ def _check_taken_over(recipe: Recipe, from_node: str, store: Store) -> None:
     taken = nodes.taken_over(recipe, from_node)
     records = {node: record for node, record in store.node_runs(recipe.name, latest).items() if node in taken}
     succeeded = [record for record in records.values() if record.succeeded]
-    outputs = {record.node: {artifact.uri for artifact in _outputs(store, record)} for record in succeeded}
-    gone = store.files.gone(set().union(*outputs.values()))
-    missing = [node for node in taken if node not in outputs or outputs[node] & gone]
+    outputs = {record.node: _outputs(store, record) for record in succeeded}
+    changed = changed_files([artifact for made in outputs.values() for artifact in made], store.files)
+    missing = [node for node in taken if node not in outputs or any(made.uri in changed for made in outputs[node])]
     if missing:
         raise SettingsError(
             f"--from {from_node} takes what comes before it from the last run, and run {latest} has no result of "
@@ -131,7 +144,7 @@ def up_to_date(context: RunContext, prints: Mapping[str, fingerprint.Fingerprint
             return None
         outputs += _outputs(store, record)
     pushed = [folder for artifact in outputs if (folder := artifact.properties.get("pushed_destination"))]
-    if not all(Path(folder).exists() for folder in pushed) or store.files.gone({artifact.uri for artifact in outputs}):
+    if not all(Path(folder).exists() for folder in pushed) or changed_files(outputs, store.files):
         return None
     return Run(latest[0], records, new=False)
 

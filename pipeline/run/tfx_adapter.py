@@ -18,6 +18,7 @@ from typing import Any
 
 import attr
 from absl import logging
+from ml_metadata.proto import metadata_store_pb2 as mlmd_pb2
 from tfx.dsl.compiler import constants
 from tfx.dsl.compiler.compiler import Compiler
 from tfx.dsl.io import filesystem, filesystem_registry
@@ -25,13 +26,14 @@ from tfx.orchestration import metadata
 from tfx.orchestration.beam import beam_dag_runner
 from tfx.orchestration.local import runner_utils
 from tfx.orchestration.portable import (
+    cache_utils,
     execution_publish_utils,
     launcher,
     outputs_utils,
     partial_run_utils,
     runtime_parameter_utils,
 )
-from tfx.proto.orchestration import pipeline_pb2
+from tfx.proto.orchestration import driver_output_pb2, pipeline_pb2
 from tfx.types import Artifact, standard_artifacts
 
 from components.artifacts import STORED_AT
@@ -39,6 +41,8 @@ from components.beam_overhead import reduce_overhead
 from components.evaluation.looks import EARLIER_LOOKS, looks_to_text
 from components.trainer.processes import SURROUNDINGS, Launcher, Surroundings
 from metadata.connection import be_patient
+from metadata.files import WRITTEN, Files, described, local_sizes
+from metadata.records import artifact_record, changed_files
 from pipeline.plan import dag
 from pipeline.plan.table import EVALUATOR_NODE, TRAINER_NODE
 from pipeline.run.context import RunContext
@@ -197,6 +201,10 @@ class _Launcher(launcher.Launcher):
         super().__init__(**arguments)
         progress = context.folder.progress_path(self._pipeline_node.node_info.id)
         self._surroundings = Surroundings(str(progress), training_launcher)
+        if self._executor_spec is not None:
+            # TFX takes a cached output if its folder exists. It asks a node's driver between resolving its inputs,
+            # which the cache key is made of, and looking up the cache; ours looks whether the files are there.
+            self._driver_operator = _CachedOutputs(self, context.workplace.files, self._driver_operator)
         self._mirror = context.workplace.mirror
         if self._mirror is not None:
             own = ("pipeline_node", "pipeline_info", "pipeline_runtime_spec")
@@ -221,7 +229,7 @@ class _Launcher(launcher.Launcher):
                 blessings = handle.store.get_artifacts_by_type(standard_artifacts.ModelBlessing.TYPE_NAME)
             execution_info = _with_property(execution_info, EARLIER_LOOKS, looks_to_text(blessings))
         if self._mirror is None:
-            return super()._run_executor(execution_info)
+            return _with_files_noted(super()._run_executor(execution_info))
         return self._run_here(execution_info, self._mirror)
 
     def _run_here(self, execution_info: Any, mirror: Mirror) -> Any:
@@ -236,10 +244,61 @@ class _Launcher(launcher.Launcher):
             input_dict=_local_copies(execution_info.input_dict, mirror, noted=True),
             output_dict=_local_copies(execution_info.output_dict, mirror),
         )
-        output = super()._run_executor(local_info)
+        output = _with_files_noted(super()._run_executor(local_info))
         _send_outputs(outputs, mirror)
         _rename_to_uris(output, mirror)
         return output
+
+
+class _CachedOutputs:
+    """A node's driver, which takes cached outputs of which files are gone out of TFX's cache.
+
+    Args:
+        node: The launcher of the node.
+        files: Reads the files of artifacts.
+        own: The node's own driver, or None.
+    """
+
+    def __init__(self, node: Any, files: Files, own: Any) -> None:
+        self._node, self._files, self._own = node, files, own
+
+    def run_driver(self, execution_info: Any) -> Any:
+        """Returns what the node's own driver does, if it has one."""
+        if self._node._pipeline_node.execution_options.caching_options.enable_cache:
+            self._withdraw_incomplete(execution_info)
+        return self._own.run_driver(execution_info) if self._own else driver_output_pb2.DriverOutput()
+
+    def _withdraw_incomplete(self, execution_info: Any) -> None:
+        """Marks the outputs as deleted that the cache has for an execution, and that are not as they were written."""
+        with self._node._mlmd_connection as handle:
+            key = cache_utils.get_cache_context(
+                handle,
+                self._node._pipeline_node,
+                self._node._pipeline_info,
+                self._node._executor_spec,
+                execution_info.input_dict,
+                execution_info.output_dict,
+                execution_info.exec_properties,
+            )
+            executions = [execution.id for execution in handle.store.get_executions_by_context(key.id)]
+            events = handle.store.get_events_by_execution_ids(executions) if executions else []
+            ids = {event.artifact_id for event in events if event.type == mlmd_pb2.Event.OUTPUT}
+            artifacts = handle.store.get_artifacts_by_id(ids) if ids else []
+            live = [artifact for artifact in artifacts if artifact.state == mlmd_pb2.Artifact.LIVE]
+            changed = changed_files(map(artifact_record, live), self._files)
+            for uri, what in changed.items():
+                logging.warning("%s %s: it is not taken from the cache.", uri, what)
+            for artifact in live:
+                if artifact.uri in changed:
+                    artifact.state = mlmd_pb2.Artifact.DELETED
+                    handle.store.put_artifacts([artifact])
+
+
+def _with_files_noted(output: Any) -> Any:
+    """Notes in the outputs, which are local here, which files they have; see `metadata.files.described`."""
+    for artifact in (artifact for listed in output.output_artifacts.values() for artifact in listed.artifacts):
+        artifact.custom_properties[WRITTEN].string_value = described(local_sizes(artifact.uri))
+    return output
 
 
 def _with_property(execution_info: Any, name: str, value: Any) -> Any:

@@ -109,6 +109,11 @@ class Mirror:
         existing = self._store.map_parallel(self._store.exists, map(_place, listed))
         return {uri for uri, exists in zip(listed, existing, strict=True) if not exists}
 
+    def all_sizes(self, uris: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]] | None]:
+        """See `metadata.files.ObjectFiles`."""
+        listed = list(uris)
+        return dict(zip(listed, self._store.map_parallel(self.sizes, listed), strict=True))
+
     def upload(self, uri: str) -> None:
         """Uploads an artifact that was made in the cache, replacing whatever the store has under its name.
 

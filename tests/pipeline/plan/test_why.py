@@ -147,7 +147,7 @@ def test_outputs_that_are_gone(places: Environment, builder: StoreBuilder, tmp_p
     forced = "Trainer ran because it was told to (--force or --from): nothing that it depends on changed."
     assert explain(places) == forced
     shutil.rmtree(folder)
-    assert explain(places) == "Trainer ran because its earlier outputs are no longer there."
+    assert explain(places) == f"Trainer ran because its earlier outputs are no longer there: {folder} is gone."
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from store_builder import StoreBuilder
 
 from components.example_gen import files
 from contracts.errors import SettingsError
+from metadata.files import described, local_sizes
 from metadata.store import Store
 from pipeline.plan import fingerprint, nodes, recipe
 from pipeline.plan.environment import Environment
@@ -140,6 +141,39 @@ def test_outputs_that_are_gone_must_be_made_again(
     assert up_to_date(small, places, prints) is None
 
 
+def test_outputs_of_which_a_file_is_gone_must_be_made_again(
+    small: Recipe,
+    places: Environment,
+    prints: Prints,
+    builder: StoreBuilder,
+    pushed: Path,
+    started: list[str],
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "graph"
+    folder.mkdir()
+    for name in ("saved_model.pb", "schema.pbtxt"):
+        (folder / name).write_text("12345")
+    whole_run(builder, prints, "one", pushed)
+    graph = builder.artifact("TransformGraph", folder, written=described(local_sizes(folder)))
+    builder.node("Transform", "COMPLETE", prints["Transform"], outputs={"transform_graph": graph})
+    assert up_to_date(small, places, prints) is not None
+    (folder / ".DS_Store").touch()
+    assert up_to_date(small, places, prints) is not None
+
+    (folder / "schema.pbtxt").unlink()
+    assert up_to_date(small, places, prints) is None
+    output = io.StringIO()
+    view = progress.View(Console(file=output), "small", nodes.NODES)
+    request = Request(recipe="small", overrides=(), environment="local", run_id="small-1", span=None)
+    local.run(RunContext(small, Workplace(places), small.find_inputs(), request), view)
+    assert output.getvalue() == (
+        f"{folder} has 1 files, 5 bytes, and its node wrote 2 files, 10 bytes: "
+        "Transform does not take it from the cache.\n"
+    )
+    assert started == ["small-1"]
+
+
 def test_a_pushed_model_that_is_gone_must_be_pushed_again(
     small: Recipe, places: Environment, prints: Prints, builder: StoreBuilder, pushed: Path
 ) -> None:
@@ -263,7 +297,7 @@ def test_a_served_model_without_files_is_named_and_stops_nothing(
     assert run() == ""
     folder.rmdir()
     assert run() == (
-        f"The files in {folder} are gone: the candidate is not compared with the served model, version 17.\n"
+        f"{folder} is gone: the candidate is not compared with the served model, version 17.\n"
     )
     version.rmdir()
     assert run() == ""

@@ -174,7 +174,15 @@ def test_nodes_on_machines_of_their_own(machines: Machines, object_server: Objec
     machines.run("b", "three", "Make", "Take")
     assert RUNS == ["Make", "Take", "Take"]
     assert machines.states("three") == {"Make": "CACHED", "Take": "COMPLETE"}
-    assert why.explain(machines.store, "tiny", "Take") == "Take ran because its earlier outputs are no longer there."
+    assert why.explain(machines.store, "tiny", "Take") == (
+        f"Take ran because its earlier outputs are no longer there: {model.uri} is gone."
+    )
+
+    # Half of an output in the bucket is not taken for the whole.
+    object_server.remove_object(f"{machines.root.removeprefix('s3://')}/tiny/Take/model/6/kept")
+    machines.run("c", "four", "Make", "Take")
+    assert RUNS == ["Make", "Take", "Take", "Take"]
+    assert machines.states("four") == {"Make": "CACHED", "Take": "COMPLETE"}
 
 
 def test_the_local_run_does_as_the_nodes_do(machines: Machines, object_server: ObjectServer) -> None:
