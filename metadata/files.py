@@ -120,7 +120,8 @@ class Files:
         """Which of these artifacts do not exist (any more), or are not what their nodes wrote; and what is wrong.
 
         Args:
-            written: The artifacts' URIs and their properties `WRITTEN`; None, as older versions left it, is not compared.
+            written: The artifacts' URIs and their properties `WRITTEN`; None, as older versions left it, is not
+                compared.
 
         Returns:
             URI -> the end of a sentence that begins with it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from components.example_gen.encoding import Column
 from components.example_gen.kinds import Kind
 from components.example_gen.oddities import Oddity, Watch
 from components.example_gen.settings import DataSettings
+from components.example_gen.time_split import TimeSplit
 from contracts.rejected_rows import RejectedRow
 
 LABEL, OVERFLOW, INFINITE, PADDED = "label", "overflow", "infinite", "padded"
@@ -55,6 +57,7 @@ class RowChecks:
         self._settings, self._labels = settings, labels
         self._faults: dict[tuple[str, str], Fault] = {}
         self._watch = Watch(settings.columns)
+        self._time_split = TimeSplit(settings.split_by_time) if settings.split_by_time else None
 
     @property
     def faults(self) -> list[Fault]:
@@ -77,7 +80,8 @@ class RowChecks:
             BadRowError: A row is malformed, and `on_bad_row` is `fail`.
         """
         self._watch.look(batch)
-        malformed = self._to_reject(batch, file, _wrong_values(batch))
+        unplaced = self._time_split.unplaced(batch) if self._time_split else ()
+        malformed = self._to_reject(batch, file, chain(_wrong_values(batch), unplaced))
         if self._settings.on_bad_row == "fail" and (all_malformed := [*batch.rejected, *malformed.values()]):
             raise min(all_malformed, key=lambda row: row.line or 0).as_error()
         reasons = self._to_reject(batch, file, self._faulty_rows(batch, file)) | malformed

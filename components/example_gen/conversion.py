@@ -9,6 +9,7 @@ import datetime
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -236,6 +237,24 @@ def _moments(cells: pa.Array) -> pa.Array | None:
     except pa.ArrowInvalid:
         return None
     return pa.array(moments.cast(pa.int64()).to_numpy(zero_copy_only=False) // _SECONDS)
+
+
+def iso_seconds(texts: pa.Array) -> npt.NDArray[np.float64]:
+    """Returns dates and times in ISO 8601 as seconds since 1970-01-01 00:00 UTC, NaN for every other text.
+
+    Args:
+        texts: (values,) text without nulls.
+    """
+    moments = _moments(texts)
+    if moments is not None:
+        seconds: npt.NDArray[np.float64] = moments.to_numpy(zero_copy_only=False).astype(np.float64)
+        return seconds
+    encoded = texts.dictionary_encode()
+    parse = _parser(ColumnSettings(type="datetime"))
+    known = [parse(text) for text in encoded.dictionary.to_pylist()]
+    by_text = np.array([np.nan if value is None else value for value in known], np.float64)
+    each: npt.NDArray[np.float64] = by_text[encoded.indices.to_numpy()]
+    return each
 
 
 def _seconds(text: str) -> int:

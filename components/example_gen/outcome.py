@@ -126,10 +126,14 @@ def notes_on(outcome: Outcome, settings: DataSettings) -> list[str]:
 def _empty_split(split: str, outcome: Outcome, settings: DataSettings) -> str:
     others = " and ".join(f"{count:,} in {name!r}" for name, count in outcome.rows.items() if count)
     rule = f"data.split_by is {settings.split_by!r}" if settings.split_by else f"data.splits is {dict(settings.splits)}"
+    if by_time := settings.split_by_time:
+        rule = f"data.split_by_time is by {by_time.column!r}, from {by_time.starts} on"
     return f"split {split!r} has no rows, expected some in every split; there are {others}; {rule}."
 
 
 def _fix_of_empty_split(settings: DataSettings) -> str:
+    if settings.split_by_time:
+        return "Move data.split_by_time.starts to where the rows' times are."
     if settings.split_by:
         return "Rows with the same value stay together: choose a column with more values."
     if settings.patterns:

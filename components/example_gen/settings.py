@@ -2,16 +2,66 @@
 
 from __future__ import annotations
 
+import datetime
 import re
+from itertools import pairwise
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from components.example_gen.reading import ReadingSettings
+from contracts.settings import Settings
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _KNOWN_PLACEHOLDER = re.compile(r"SPAN(:0?\d+)?|YYYY|MM|DD")
 _SPLIT_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class TimeSplitSettings(Settings):
+    """Which rows belong to which split, by a column that says when each was made.
+
+    Attributes:
+        column: Dates or times: declared as such in `data.columns`, text in ISO 8601, or whole numbers, which are
+            seconds since 1970 where `starts` are dates, and else what `starts` are, such as years.
+        starts: Split -> its first moment, such as 2024-06-01 or 2024-06-01T12:00:00 (UTC), or a number: for every split
+            in `data.splits` but the first, which gets all earlier rows. The numbers in `data.splits` do not count.
+    """
+
+    column: str
+    starts: dict[str, int | float | str]
+
+    @field_validator("starts", mode="before")
+    @classmethod
+    def _check_starts(cls, starts: object) -> object:
+        if not isinstance(starts, dict) or not starts:
+            raise ValueError(
+                f"received {starts!r}, expected the first moment of each later split: {{eval: 2024-06-01}}"
+            )
+        # YAML reads 2024-06-01 as a date.
+        plain = {name: at.isoformat() if isinstance(at, datetime.date) else at for name, at in starts.items()}
+        moments = [_moment(start) for start in plain.values()]
+        if len({isinstance(start, str) for start in plain.values()}) > 1:
+            raise ValueError(f"received {plain}, expected dates for all splits or numbers for all")
+        if any(later <= earlier for earlier, later in pairwise(moments)):
+            raise ValueError(f"received {plain}, expected each split to start after the one before it")
+        return plain
+
+    @property
+    def moments(self) -> list[float]:
+        """When the splits after the first start, in their order: seconds since 1970 where they are dates."""
+        return [_moment(start) for start in self.starts.values()]
+
+
+def _moment(start: object) -> float:
+    if isinstance(start, int | float) and not isinstance(start, bool):
+        return float(start)
+    try:
+        moment = datetime.datetime.fromisoformat(str(start))
+    except ValueError as error:
+        raise ValueError(
+            f"received {start!r}, expected a date such as 2024-06-01 or 2024-06-01T12:00:00, or a number"
+        ) from error
+    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)).timestamp()
 
 
 class DataSettings(ReadingSettings):
@@ -45,6 +95,8 @@ class DataSettings(ReadingSettings):
             one of several.
         split_by: None hashes the whole row; a column's name hashes its value, so that equal values share a split. Works
             only with hash buckets.
+        split_by_time: None leaves time out of it; else older rows go to the first split, newer ones to the later ones.
+            A row without a moment is malformed.
         on_bad_row: `fail` stops at the first malformed row; `set_aside` collects them in the RejectedRows artifact.
         on_missing_label: What becomes of a row without a value in the raw column that the label is named after: `fail`
             ends the run, with their number and the first; `set_aside` collects them in RejectedRows; `keep` lets
@@ -61,6 +113,7 @@ class DataSettings(ReadingSettings):
     )
     splits: dict[str, int | str] = Field(default={"train": 2, "eval": 1})
     split_by: str | None = None
+    split_by_time: TimeSplitSettings | None = None
     on_bad_row: Literal["fail", "set_aside"] = "fail"
     on_missing_label: Literal["fail", "set_aside", "keep"] = "fail"
     on_overflow: Literal["fail", "clip", "set_aside", "keep"] = "fail"
@@ -127,5 +180,21 @@ class DataSettings(ReadingSettings):
             raise ValueError(
                 f"received split_by {self.split_by!r} with the patterns {self.patterns}, expected either: "
                 "patterns put whole files into a split, and leave nothing to divide by a column"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_split_by_time(self) -> DataSettings:
+        by_time = self.split_by_time
+        if by_time is None:
+            return self
+        if self.split_by is not None or self.patterns:
+            other = "split_by" if self.split_by is not None else "patterns in splits"
+            raise ValueError(f"received split_by_time with {other}, expected one of them: each row has one split")
+        first, *later = self.splits
+        if list(by_time.starts) != later:
+            raise ValueError(
+                f"received split_by_time.starts for {', '.join(by_time.starts)}, expected one for each split after "
+                f"{first!r}, in the order of splits: {', '.join(later) or 'none'}"
             )
         return self

@@ -16,6 +16,7 @@ from components.example_gen.outcome import Outcome
 from components.example_gen.settings import DataSettings
 from components.example_gen.sources import source_of
 from components.example_gen.split_writer import SplitWriter
+from components.example_gen.time_split import TimeSplit
 from contracts.errors import DataError
 from contracts.near_names import did_you_mean
 from contracts.rejected_rows import RejectedRow, rejected_rows_file
@@ -86,9 +87,12 @@ def write_shard(shard: Shard, kinds: Mapping[str, Kind], job: Job) -> Outcome:
 
     Raises:
         BadRowError: A row is malformed, and `on_bad_row` is `fail`.
-        DataError: `split_by` names no column, or one that cannot be hashed; or `columns` names none.
+        DataError: `split_by` names no column, or one that cannot be hashed; `split_by_time` no column, or one without
+            moments; or `columns` names none.
     """
     _check_split_by(job.settings.split_by, kinds)
+    if job.settings.split_by_time:
+        TimeSplit(job.settings.split_by_time).check_column(kinds)
     _check_declared(job.settings.columns, kinds)
     checks = RowChecks(job.settings, job.labels)
     rejected: list[RejectedRow] = []
@@ -99,20 +103,23 @@ def write_shard(shard: Shard, kinds: Mapping[str, Kind], job: Job) -> Outcome:
             for read in job.source.read_batches(piece, kinds):
                 batch = checks.check(read, piece.file)
                 rejected += batch.rejected
-                rows.update(_write_batch(batch, job.settings.split_by, piece.split, writer))
+                rows.update(_write_batch(batch, job.settings, piece.split, writer))
     if rejected:
         _write_rejected(rejected, f"{job.rejected_uri}/{rejected_rows_file(shard.index, job.num_shards)}")
     return Outcome(shard.index, dict(rows), len(rejected), checks.faults, checks.oddities)
 
 
-def _write_batch(batch: Batch, split_by: str | None, split: str | None, writer: SplitWriter) -> Mapping[str, int]:
+def _write_batch(batch: Batch, settings: DataSettings, split: str | None, writer: SplitWriter) -> Mapping[str, int]:
     """Returns how many rows were written to each split."""
     if not batch.num_rows:
         return {}
+    examples = encode_examples(batch.columns, batch.num_rows)
     if split is not None:
-        return writer.write_to(split, encode_examples(batch.columns, batch.num_rows))
-    keys = [encode_feature(column) for column in batch.columns if column.name == split_by]
-    return writer.write(encode_examples(batch.columns, batch.num_rows), keys[0] if keys else None)
+        return writer.write_to(split, examples)
+    if settings.split_by_time:
+        return writer.write_at(TimeSplit(settings.split_by_time).places(batch), examples)
+    keys = [encode_feature(column) for column in batch.columns if column.name == settings.split_by]
+    return writer.write(examples, keys[0] if keys else None)
 
 
 def _write_rejected(rows: list[RejectedRow], uri: str) -> None:

@@ -59,11 +59,21 @@ class SplitWriter:
         """
         records = binary_values(examples)
         buckets = hash_buckets(records if keys is None else binary_values(keys), int(self._bounds[-1]))
-        splits = np.searchsorted(self._bounds, buckets, side="right")
-        framed = _frame(examples, records)
+        return self._write_chosen(np.searchsorted(self._bounds, buckets, side="right"), _frame(examples, records))
+
+    def write_at(self, places: npt.NDArray[np.int64], examples: pa.Array) -> dict[str, int]:
+        """Appends a batch, each Example to the split in a place, and returns how many went to each.
+
+        Args:
+            places: (rows,) positions in `uris`.
+            examples: (rows,) large_binary array of serialized Examples.
+        """
+        return self._write_chosen(places, _frame(examples, binary_values(examples)))
+
+    def _write_chosen(self, places: npt.NDArray[np.int64], framed: pa.Array) -> dict[str, int]:
         written = {}
         for index, (split, file) in enumerate(self._file_of.items()):
-            chosen = framed.filter(pa.array(splits == index))
+            chosen = framed.filter(pa.array(places == index))
             file.write(data_of(chosen))
             written[split] = len(chosen)
         return written

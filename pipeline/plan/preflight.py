@@ -44,7 +44,9 @@ def check(recipe: Recipe, inputs: files.InputFiles) -> None:
     for position, keys in enumerate(recipe.settings.evaluator.slices):
         for key in keys:
             _check_known(f"{recipe.path}: evaluator.slices.{position}", key, columns, file_name)
+    by_time = recipe.settings.data.split_by_time
     named = {
+        "data.split_by_time.column": by_time.column if by_time else None,
         "evaluator.example_weight": recipe.settings.evaluator.example_weight,
         "data.split_by": recipe.settings.data.split_by,
     }

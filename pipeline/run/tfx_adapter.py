@@ -204,7 +204,7 @@ class _Launcher(launcher.Launcher):
         if self._executor_spec is not None:
             # TFX takes a cached output if its folder exists. It asks a node's driver between resolving its inputs,
             # which the cache key is made of, and looking up the cache; ours looks whether the files are there.
-            self._driver_operator = _CachedOutputs(self, context.workplace.files, self._driver_operator)
+            self._driver_operator: Any = _CachedOutputs(self, context.workplace.files, self._driver_operator)
         self._mirror = context.workplace.mirror
         if self._mirror is not None:
             own = ("pipeline_node", "pipeline_info", "pipeline_runtime_spec")

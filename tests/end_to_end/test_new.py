@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 import subprocess
@@ -60,12 +61,12 @@ def test_a_file_becomes_a_served_model(tmp_path: Path) -> None:
     settings = yaml.safe_load((tmp_path / "recipes" / "birds" / "recipe.yaml").read_text(encoding="utf-8"))
     assert settings["data"] == {
         "path": "birds.csv",
-        "splits": {"train": 2, "eval": 1},
         "delimiter": ";",
         "na_values": ["NA"],
         "decimal": ",",
         "columns": {"seen": "date %d.%m.%Y", "zip": "text"},
         "on_missing_label": "set_aside",
+        "split_by_time": {"column": "seen", "starts": {"eval": datetime.date(2021, 10, 12)}},
     }
     features = (tmp_path / "recipes" / "birds" / "features.py").read_text(encoding="utf-8")
     assert 'Numbers(["bill", "depth"])' in features

@@ -52,7 +52,8 @@ def write(plan: Plan, root: Path) -> list[Path]:
 
 def recipe_yaml(plan: Plan) -> str:
     """The text of recipe.yaml."""
-    data = {"path": plan.data["path"], "splits": {"train": 2, "eval": 1}} | plan.data
+    splits = {} if "split_by_time" in plan.data else {"splits": {"train": 2, "eval": 1}}
+    data = {"path": plan.data["path"]} | splits | plan.data
     evaluator: dict[str, Any] = {"judge_by": "evidence", "metrics": plan.metrics}
     if plan.task.classes:
         evaluator = {"prediction_key": "probability" if plan.task.is_binary else "probabilities"} | evaluator

@@ -19,6 +19,7 @@ from pipeline.commands.new.columns import Found, has_decimal_commas, look_at
 from pipeline.commands.new.plan import Plan
 from pipeline.commands.new.table import MAX_ROWS, Cells, Table, read, sniff
 from pipeline.commands.new.task import Task
+from pipeline.commands.new.time_split import Boundary, boundary, moments_of
 
 FEWEST_ROWS = 20
 Ask: TypeAlias = Callable[[str, bool], bool]
@@ -52,8 +53,24 @@ def survey(name: str, command: str, path: str, label: str, root: Path, ask: Ask)
     target = next(column for column in found if column.name == label)
     task = tasks.task_of(target, table.columns[label])
     columns, notes = _decided([column for column in found if column.name != label], table, task, ask)
+    newer = _newer_rows(columns, table, task)
+    if newer and ask(
+        f"Learn from rows before {newer.start}, and be judged on the {newer.newer:,} later ones (by {newer.column})? "
+        "Else rows are drawn at random",
+        True,
+    ):
+        data["split_by_time"] = {"column": newer.column, "starts": {"eval": newer.start}}
+        notes.append(
+            f"learns from rows whose {newer.column} is before {newer.start}, and is judged on later ones "
+            "(data.split_by_time; without it, rows are drawn at random)"
+        )
+        table = read(DataSettings(**data), root)
     repeated = next((column for column in columns if column.repeats), None)
-    if repeated and ask(f"{repeated.name} repeats: keep all rows of one in the same split?", True):
+    if (
+        repeated
+        and "split_by_time" not in data
+        and ask(f"{repeated.name} repeats: keep all rows of one in the same split?", True)
+    ):
         data["split_by"] = repeated.name
         notes.append(f"rows of one {repeated.name} stay in one split (data.split_by)")
         table = read(DataSettings(**data), root)
@@ -90,16 +107,18 @@ def _decided(columns: Sequence[Found], table: Table, task: Task, ask: Ask) -> tu
             f"nothing is left to learn {task.label} from: " + "; ".join(f"{c.name}: {c.why}" for c in decided) + ".",
             "Add columns to the data.",
         )
-    if twice := tasks.rows_in_both_splits(table, [*used, task.label]):
-        notes.append(f"{twice:,} rows to be judged on also stand among those to learn from: remove what is double")
-    if dates := [column.name for column in decided if column.use == "date"]:
-        notes.append(
-            f"rows have a date ({dates[0]}): to be judged on the newest, put these into files of their own and set "
-            "data.splits, as in {train: 'old*', eval: 'new*'}"
-        )
     if not table.is_whole:
         notes.append(f"only the first {MAX_ROWS:,} rows were looked at")
     return decided, notes
+
+
+def _newer_rows(columns: Sequence[Found], table: Table, task: Task) -> Boundary | None:
+    if not table.is_whole:
+        # The first rows of a log are its oldest.
+        return None
+    labels = table.columns[task.label]
+    known = [None if label is None or label != label else label for label in labels]
+    return boundary(columns, table.columns.__getitem__, known, bool(task.classes))
 
 
 def _notes_on_label(task: Task) -> list[str]:
@@ -136,8 +155,16 @@ def _planned(
             f"least {FEWEST_ROWS} and 1.",
             "Give more rows.",
         )
+    used = [column for column in columns if column.use != "left out"]
+    if twice := tasks.rows_in_both_splits(table, [*(column.name for column in used), task.label]):
+        notes = [
+            *notes,
+            f"{twice:,} rows to be judged on also stand among those to learn from: remove what is double",
+        ]
     training = {column: cells[inside] for column, cells in table.columns.items()}
-    measured = baseline.measure([column for column in columns if column.use != "left out"], training, task)
+    by_time = data.get("split_by_time", {}).get("column")
+    moments = moments_of(training[by_time]) if by_time else None
+    measured = baseline.measure(used, training, task, moments)
     kinds = {column: _kind(cells) for column, cells in table.columns.items()}
     return Plan(name, command, data, columns, kinds, task, train_rows, eval_rows, measured, notes)
 

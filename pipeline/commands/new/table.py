@@ -21,6 +21,7 @@ from components.example_gen.kinds import Kind
 from components.example_gen.settings import DataSettings
 from components.example_gen.sources import source_of
 from components.example_gen.text_files import open_text
+from components.example_gen.time_split import TimeSplit
 from contracts.errors import DataError
 
 MAX_ROWS = 200_000
@@ -179,6 +180,9 @@ def _in_training(batch: Batch, split: str | None, settings: DataSettings) -> npt
     """Which rows ingest puts into the split `train`."""
     if split is not None:
         return np.full(batch.num_rows, split == "train")
+    if settings.split_by_time:
+        old: npt.NDArray[np.bool_] = TimeSplit(settings.split_by_time).places(batch) == 0
+        return old
     keys = [encode_feature(column) for column in batch.columns if column.name == settings.split_by]
     hashed = keys[0] if keys else encode_examples(batch.columns, batch.num_rows)
     bounds = np.cumsum(list(settings.buckets.values()))

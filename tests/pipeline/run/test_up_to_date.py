@@ -296,9 +296,7 @@ def test_a_served_model_without_files_is_named_and_stops_nothing(
 
     assert run() == ""
     folder.rmdir()
-    assert run() == (
-        f"{folder} is gone: the candidate is not compared with the served model, version 17.\n"
-    )
+    assert run() == (f"{folder} is gone: the candidate is not compared with the served model, version 17.\n")
     version.rmdir()
     assert run() == ""
     assert len(started) == 3
