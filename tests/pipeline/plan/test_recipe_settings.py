@@ -93,7 +93,7 @@ def test_a_bare_metric_and_a_bare_slice_are_written_out(project: Path, edit: Edi
             "  path: data.csv\n  zzz: 1",
             "recipe.yaml:4: unknown key data.zzz. "
             "Known here: columns, decimal, delimiter, encoding, format, header, na_values, on_bad_row, "
-            "on_missing_label, on_overflow, path, span, split_by, splits, thousands.",
+            "on_missing_label, on_overflow, path, span, split_by, split_by_time, splits, thousands.",
         ),
         (
             "{lower_bound: 0.5}",
