@@ -1,9 +1,13 @@
-"""The Evaluator: TFMA's metrics, slices and thresholds, a table of the predictions, and a summary as JSON."""
+"""The Evaluator: TFMA's metrics, slices and thresholds, a table of the predictions, and a summary as JSON.
+
+Without Beam where the environment names no runner and every metric is known to `columnar`; the results are the same.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +26,13 @@ from tfx.types import (
 from tfx.utils import path_utils, proto_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
-from components.artifacts import split_pattern
+from components.artifacts import split_files, split_pattern
 from components.baseline import REFERENCE_PROPERTY
+from components.engine import is_columnar
 from components.evaluation import blessing, insights, looks, recording, sample, summary, tfma_run
 from components.evaluation.blessing import Decision
+from components.evaluation.columnar import run as columnar
+from components.evaluation.columnar.sums import NotColumnar
 from components.evaluation.predictions import PredictionsTable
 from components.evaluation.settings import (
     PREDICTIONS_FILE,
@@ -67,7 +74,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _evaluate(
         self, input_dict: Artifacts, models: Models, folder: str, exec_properties: dict[str, Any]
     ) -> PredictionsTable:
-        """Runs TFMA with the candidate and, if there is one, the baseline."""
+        """Evaluates the candidate and, if there is one, the baseline."""
         config = tfma_run.complete_config(_config(exec_properties), has_baseline="baseline_model" in models)
         predictions, sampled_rows = Path(folder, PREDICTIONS_FILE), exec_properties["sampled_rows"]
         source = recording.Source.of(config)
@@ -75,8 +82,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         if sampled_rows:
             recorders.append(sample.sample_recorder(str(Path(folder, SAMPLE_FILE)), sampled_rows, source.candidate))
         compared = {False: models["model"]} | ({True: models["baseline_model"]} if "baseline_model" in models else {})
-        with self._make_beam_pipeline() as pipeline:
-            tfma_run.evaluate(pipeline, _examples(input_dict), compared, config, recorders, folder)
+        if not self._by_columns(columnar.evaluate, _files(input_dict), compared, config, recorders, folder):
+            with self._make_beam_pipeline() as pipeline:
+                tfma_run.evaluate(pipeline, _pattern(input_dict), compared, config, recorders, folder)
         return recording.read_table(str(predictions))
 
     def _compare_with_reference(
@@ -89,9 +97,21 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         predictions = Path(folder, REFERENCE_PREDICTIONS_FILE)
         recorders = [recording.table_recorder(str(predictions), recording.Source.of(config))]
         compared = {False: models["model"], True: models["reference_model"]}
-        with self._make_beam_pipeline() as pipeline:
-            tfma_run.predict(pipeline, _examples(input_dict), compared, config, recorders)
+        if not self._by_columns(columnar.predict, _files(input_dict), compared, config, recorders):
+            with self._make_beam_pipeline() as pipeline:
+                tfma_run.predict(pipeline, _pattern(input_dict), compared, config, recorders)
         return recording.read_table(str(predictions))
+
+    def _by_columns(self, work: Callable[..., None], *arguments: Any) -> bool:
+        """Does the work in this process unless the environment or the configuration leaves it to Beam."""
+        if not is_columnar(self._beam_pipeline_args):
+            return False
+        try:
+            work(*arguments)
+        except NotColumnar as why:
+            logging.info("Evaluated by TFMA on Beam, not by columns: %s.", why)
+            return False
+        return True
 
 
 MODELS = ("model", "baseline_model", "reference_model")
@@ -104,7 +124,11 @@ def _saved_model(models: list[Artifact]) -> str:
     return str(path_utils.serving_model_path(model.uri, path_utils.is_old_model_artifact(model)))
 
 
-def _examples(input_dict: Artifacts) -> str:
+def _files(input_dict: Artifacts) -> list[str]:
+    return split_files(artifact_utils.get_single_instance(input_dict["examples"]), "eval")
+
+
+def _pattern(input_dict: Artifacts) -> str:
     return split_pattern(artifact_utils.get_single_instance(input_dict["examples"]), "eval")
 
 

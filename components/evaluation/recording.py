@@ -17,6 +17,7 @@ from tensorflow_model_analysis.metrics import metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
 from components.evaluation import measures
+from components.evaluation.columns import column
 from components.evaluation.predictions import (
     WORST_ROWS,
     Array,
@@ -155,7 +156,7 @@ def read_batch(batch: Mapping[str, Any], source: Source) -> PredictionsTable:
         DataError: A row's weight is missing, negative or not a number.
     """
     serialized = np.asarray(batch[constants.INPUT_KEY]).ravel()
-    weights = _weights(batch, source, len(serialized)) if source.weight else None
+    weights = weights_of(batch, source, len(serialized)) if source.weight else None
     judged = _labels_and_predictions(batch, source.candidate, source.prediction_key)
     if judged is None:
         return unknown_table(len(serialized))
@@ -233,10 +234,14 @@ def _cells(column: Any, rows: int) -> list[list[Any]]:
     return cells
 
 
-def _values(column: Any, rows: int) -> tuple[Array, tuple[Values, ...]]:
+def _values(values: Any, rows: int) -> tuple[Array, tuple[Values, ...]]:
     """A feature as positions, int32 [rows], among its distinct values."""
     positions: dict[Values, int] = {}
-    codes = [positions.setdefault(tuple(map(text_of, cell)), len(positions)) for cell in _cells(column, rows)]
+    if isinstance(values, np.ndarray) and values.size == rows:
+        encoded = column(values)
+        places = [positions.setdefault((text_of(value),), len(positions)) for value in encoded.values]
+        return np.array(places, np.int32)[encoded.codes], tuple(positions)
+    codes = [positions.setdefault(tuple(map(text_of, cell)), len(positions)) for cell in _cells(values, rows)]
     return np.array(codes, np.int32), tuple(positions)
 
 
@@ -246,12 +251,21 @@ def check_weights(batch: Mapping[str, Any], source: Source) -> Mapping[str, Any]
     Raises:
         DataError: A row's weight is missing, negative or not a number.
     """
-    _weights(batch, source, np.asarray(batch[constants.INPUT_KEY]).size)
+    weights_of(batch, source, np.asarray(batch[constants.INPUT_KEY]).size)
     return batch
 
 
-def _weights(batch: Mapping[str, Any], source: Source, rows: int) -> Array:
-    """Each row's weight, float64 [rows]."""
+def weights_of(batch: Mapping[str, Any], source: Source, rows: int) -> Array:
+    """Each row's weight, float64 [rows].
+
+    Args:
+        batch: TFMA's extracts.
+        source: Where in it the weights are.
+        rows: How many there are.
+
+    Raises:
+        DataError: A row's weight is missing, negative or not a number.
+    """
     cells = _cells(_feature(batch, source.candidate, str(source.weight)), rows)
     invalid = [cell for cell in cells if not (len(cell) == 1 and _is_weight(cell[0]))]
     if invalid:

@@ -59,7 +59,7 @@ def reach_everything(workplace: Workplace) -> Iterator[Reached]:
         yield _check_setting(name, lambda folder=folder: _reach_folder(folder))  # type: ignore[misc]
     if (cluster := environment.kubeflow) is not None:
         yield _check_setting("kubeflow", lambda: _reach_kubeflow(cluster))
-    if environment.beam.runner not in {"direct", "dataflow"}:
+    if environment.beam.engines and environment.beam.runner in {"auto", "flink", "spark"}:
         yield _check_setting("beam", lambda: _reach_beam(environment))
 
 

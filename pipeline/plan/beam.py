@@ -50,12 +50,14 @@ def resolve_engine(
     """
     if settings.runner != "auto":
         return settings, None
+    if not settings.engines:
+        return settings.model_copy(update={"runner": "columnar"}), None
     available = machine_memory() if memory is None else memory
     raw = _raw_bytes(inputs.files)
     needed = BASE_BYTES + MEMORY_PER_BYTE * raw
     fits = needed <= available
-    engine = "direct" if fits else settings.engines[0]
-    name = "in memory" if fits else {"flink": "on Flink", "spark": "on Spark", "dataflow": "on Dataflow"}[engine]
+    engine = "columnar" if fits else settings.engines[0]
+    name = "in this process" if fits else {"flink": "on Flink", "spark": "on Spark", "dataflow": "on Dataflow"}[engine]
     why = (
         f"Data work runs {name}: {raw / GIGABYTE:.3g} GB of raw data need about {needed / GIGABYTE:.1f} GB, "
         f"and this machine has {available / GIGABYTE:.1f} GB."
@@ -66,9 +68,10 @@ def resolve_engine(
 def pipeline_options(settings: BeamSettings) -> list[str]:
     """The pipeline options for every node's Beam work; the runner must not be `auto`.
 
-    An empty list means Beam's own default: the DirectRunner in memory, which on two cores beats `multi_processing` up
-    to at least 300,000 rows. Given any option, TFX packs itself into a source distribution for remote workers, once per
-    node, unless an option says where they get it from.
+    Without a runner, nodes work by columns (`components.engine`), and Beam, where they need it, on its own default: the
+    DirectRunner in memory, which on two cores beats `multi_processing` up to at least 300,000 rows. Given any option,
+    TFX packs itself into a source distribution for remote workers, once per node, unless an option says where they get
+    it from.
     """
     if settings.runner == "flink" and settings.flink:
         return [*_flink_options(settings.flink), *settings.options]
@@ -76,7 +79,8 @@ def pipeline_options(settings: BeamSettings) -> list[str]:
         return [*_job_server_options(settings.spark), *settings.options]
     if settings.runner == "dataflow" and settings.dataflow:
         return [*_dataflow_options(settings.dataflow), *settings.options]
-    return [*settings.options, *(_setup_file() or [NO_PACKING])] if settings.options else []
+    options = ["--runner=DirectRunner", *settings.options] if settings.runner == "direct" else settings.options
+    return [*options, *(_setup_file() or [NO_PACKING])] if options else []
 
 
 def _flink_options(settings: FlinkSettings) -> list[str]:
@@ -149,7 +153,7 @@ def reach_engine(settings: BeamSettings) -> str | None:
         EngineError: It cannot be reached now.
         SettingsError: It has too few slots.
     """
-    engine = settings.engines[0] if settings.runner == "auto" else settings.runner
+    engine = next(iter(settings.engines), None) if settings.runner == "auto" else settings.runner
     if engine == "flink" and settings.flink:
         return _reach_flink(settings.flink)
     if engine == "spark" and settings.spark:

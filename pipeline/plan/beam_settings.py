@@ -102,16 +102,17 @@ class BeamSettings(Settings):
     """Beam's runner.
 
     Attributes:
-        runner: `direct` runs in the node's own process (see docs/adr/0004-beam-in-memory.md); `flink`, `spark` and
-            `dataflow` where their section says; `auto` directly while the raw data fit into memory, otherwise on the
-            engine that has a section.
+        runner: `columnar` works on whole columns in the node's own process, on all cores, and leaves to Beam, in the
+            same process, what it does not know (docs/adr/0031-columns.md); `direct` leaves all to Beam in that process;
+            `flink`, `spark` and `dataflow` to Beam where their section says; `auto` is the engine that has a section if
+            the raw data do not fit into memory, else `columnar`.
         options: Further pipeline options, such as `--direct_num_workers=2`.
         flink: For `runner: flink`.
         spark: For `runner: spark`.
         dataflow: For `runner: dataflow`.
     """
 
-    runner: Literal["direct", "flink", "spark", "dataflow", "auto"] = "direct"
+    runner: Literal["columnar", "direct", "flink", "spark", "dataflow", "auto"] = "auto"
     options: list[str] = Field(default_factory=list)
     flink: FlinkSettings | None = None
     spark: SparkSettings | None = None
@@ -136,11 +137,11 @@ class BeamSettings(Settings):
     @model_validator(mode="after")
     def _sections(self) -> Self:
         sections = " and ".join(self.engines) or "none"
-        if self.runner == "auto" and len(self.engines) != 1:
+        if self.runner == "auto" and len(self.engines) > 1:
             raise ValueError(
-                f"received runner auto and the sections {sections}, expected one of flink, spark, dataflow"
+                f"received runner auto and the sections {sections}, expected at most one of flink, spark, dataflow"
             )
-        if self.runner not in {"direct", "auto", *self.engines}:
+        if self.runner not in {"columnar", "direct", "auto", *self.engines}:
             raise ValueError(
                 f"received runner {self.runner} and the sections {sections}, expected a section {self.runner}"
             )

@@ -80,8 +80,9 @@ def test_dataflow_installs_our_package_where_it_has_no_image_of_ours() -> None:
     [
         ("{runner: flink}", "beam: received runner flink and the sections none, expected a section flink"),
         (
-            "{runner: auto}",
-            "beam: received runner auto and the sections none, expected one of flink, spark, dataflow",
+            "{runner: auto, flink: {job_endpoint: 'a:1'}, spark: {job_endpoint: 'b:1'}}",
+            "beam: received runner auto and the sections flink and spark, expected at most one of flink, spark, "
+            "dataflow",
         ),
         (
             "{runner: flink, flink: {job_endpoint: localhost}}",
@@ -111,7 +112,8 @@ def test_a_mistake_says_what_was_expected(tmp_path: Path, section: str, message:
 
 
 @pytest.mark.parametrize(
-    ("memory", "engine", "where"), [(3_000_020_000, "direct", "in memory"), (3_000_019_999, "flink", "on Flink")]
+    ("memory", "engine", "where"),
+    [(3_000_020_000, "columnar", "in this process"), (3_000_019_999, "flink", "on Flink")],
 )
 def test_auto_compares_the_data_with_the_memory(tmp_path: Path, memory: int, engine: str, where: str) -> None:
     file = tmp_path / "data.csv"
@@ -126,7 +128,13 @@ def test_auto_counts_uncompressed_bytes(tmp_path: Path) -> None:
     file.write_bytes(b"x" * 1000)
     settings = BeamSettings(runner="auto", flink=FLINK)
     assert beam.resolve_engine(settings, inputs_of(file), 3_000_119_999)[0].runner == "flink"
-    assert beam.resolve_engine(settings, inputs_of(file), 3_000_120_000)[0].runner == "direct"
+    assert beam.resolve_engine(settings, inputs_of(file), 3_000_120_000)[0].runner == "columnar"
+
+
+def test_auto_without_an_engine_stays_in_this_process(tmp_path: Path) -> None:
+    settled, why = beam.resolve_engine(BeamSettings(), inputs_of(tmp_path / "gone.csv"), 1)
+    assert (settled.runner, why) == ("columnar", None)
+    assert beam.pipeline_options(settled) == []
 
 
 def test_a_runner_that_was_chosen_stays(tmp_path: Path) -> None:
@@ -221,5 +229,5 @@ def test_auto_says_what_it_chose_before_the_run_begins(
     request = Request(recipe="small", overrides=(), environment="", run_id="one", span=None)
     view = progress.View(Console(file=output, width=200), "small", [])
     local.run(RunContext(chosen, Workplace(places), chosen.find_inputs(), request), view)
-    assert output.getvalue().startswith("Data work runs in memory: ")
+    assert output.getvalue().startswith("Data work runs in this process: ")
     assert output.getvalue().endswith("begins")

@@ -26,7 +26,7 @@ def test_relative_paths_begin_at_the_project_and_absolute_ones_stay(project: Pat
     assert loaded.pipeline_root == Path("/elsewhere/pipelines")
     assert loaded.serving_root == project / "a" / "serving"
     assert loaded.log_root == project / "a" / "logs"
-    assert loaded.beam.runner == "direct"
+    assert loaded.beam.runner == "auto"
     assert loaded.beam.options == []
 
 
@@ -108,7 +108,7 @@ def test_an_unknown_name_lists_the_known_ones(project: Path) -> None:
         (MINIMAL + "runner: direct\n", "{path}:5: unknown key runner. Did you mean beam.runner?"),
         (
             MINIMAL + "beam: {runner: spanner}\n",
-            "{path}:5: beam.runner: input should be 'direct', 'flink', 'spark', 'dataflow' or 'auto'; "
+            "{path}:5: beam.runner: input should be 'columnar', 'direct', 'flink', 'spark', 'dataflow' or 'auto'; "
             "received 'spanner'.",
         ),
         (MINIMAL.replace("log_root: a/logs\n", ""), "{path}: log_root is missing; every mine.yaml needs it."),

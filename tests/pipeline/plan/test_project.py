@@ -77,5 +77,9 @@ def test_dataflow_without_an_image_installs_the_projects_setup_file(elsewhere: P
 
 
 def test_options_of_beam_alone_need_no_setup_file(elsewhere: Path) -> None:
-    settings = BeamSettings(runner="direct", options=["--direct_num_workers=2"])
+    settings = BeamSettings(options=["--direct_num_workers=2"])
     assert beam.pipeline_options(settings) == ["--direct_num_workers=2", beam.NO_PACKING]
+
+
+def test_direct_names_beams_own_runner(elsewhere: Path) -> None:
+    assert beam.pipeline_options(BeamSettings(runner="direct")) == ["--runner=DirectRunner", beam.NO_PACKING]
