@@ -31,6 +31,7 @@ from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
 from tfx_bsl.tfxio import tf_example_record
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
+from components import stacking
 from components.artifacts import read_schema, split_files, split_pattern
 from components.autograph import bypass_libraries
 from components.statistics_gen import read_serialized
@@ -92,10 +93,18 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             # The compatibility mode traces in TF 1 graphs and costs a second session per batch.
             force_tf_compat_v1=False,
         )
+        columns = stacking.stackable(preprocessing_fn, schema, os.path.join(self._get_tmp_dir(), "trace"))
         with self._make_beam_pipeline() as pipeline, context:
             rows = pipeline | "Read" >> source.BeamSource(rows_per_batch)
-            transform_fn = (rows, source.TensorAdapterConfig()) | tft_beam.AnalyzeDataset(preprocessing_fn)
+            adapter = source.TensorAdapterConfig()
+            if columns:
+                rows |= "Stack" >> beam.Map(stacking.stacked, columns)
+                preprocessing_fn = stacking.on_stack(preprocessing_fn, columns)
+                adapter = stacking.adapter_config(adapter, columns)
+            transform_fn = (rows, adapter) | tft_beam.AnalyzeDataset(preprocessing_fn)
             transform_fn | tft_beam.WriteTransformFn(graph_path)
+        if columns:
+            stacking.write_unstacked(graph_path, schema, columns)
         raw_metadata = os.path.join(graph_path, tft.TFTransformOutput.RAW_METADATA_DIR)
         metadata_io.write_metadata(dataset_metadata.DatasetMetadata(schema), raw_metadata)
 
@@ -109,7 +118,7 @@ class _TransformFile(beam.DoFn):
     def setup(self) -> None:
         output = tft.TFTransformOutput(self._graph_path)
         self._feature_spec = output.raw_feature_spec()
-        self._layer = output.transform_features_layer()
+        self._transform = stacking.RawTransform(self._graph_path)
         self._row_bytes = _parsed_bytes(output.transformed_feature_spec())
 
     def process(self, element: tuple[str, str]) -> Iterable[None]:
@@ -118,8 +127,8 @@ class _TransformFile(beam.DoFn):
         rows = batch_rows(_mean_bytes([source]) + self._row_bytes)
         with tf.io.TFRecordWriter(target, options) as writer:
             for serialized in read_serialized([source], rows):
-                tensors = self._layer(tf.io.parse_example(serialized, self._feature_spec))
-                for record in _encode(dict(tensors)):
+                tensors = self._transform(tf.io.parse_example(serialized, self._feature_spec))
+                for record in _encode(tensors):
                     writer.write(record)
         return ()
 

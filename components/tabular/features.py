@@ -16,7 +16,7 @@ import tensorflow_transform as tft
 from components.tabular.analysis import Analysis, InPipeline
 from components.tabular.dates import date_parts
 from components.tabular.labels import LabelColumn
-from components.tabular.tensors import RawFeature, as_words, side_by_side
+from components.tabular.tensors import RawFeature, as_words, numbers_of
 
 NUMBERS, RANKS, CATEGORIES, HASHES, WORDS = "number_values", "number_ranks", "category_ids", "hash_ids", "word_ids"
 """The transformed features, each of all columns that it suits."""
@@ -137,7 +137,7 @@ def _numbers(inputs: Mapping[str, RawFeature], group: Columns) -> list[tf.Tensor
         return [date_parts(inputs[name]) for name in group.columns]
     if not isinstance(group, Numbers):
         return []
-    stacked = side_by_side([inputs[name] for name in group.columns])
+    stacked = numbers_of(inputs, group.columns)
     return [tf.where(tf.math.is_finite(stacked), stacked, float("nan"))]
 
 

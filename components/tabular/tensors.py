@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
 RawFeature: TypeAlias = tf.Tensor | tf.SparseTensor
@@ -43,17 +45,88 @@ def side_by_side(columns: Sequence[RawFeature]) -> tf.Tensor:
     places: list[int] = []
     for dtype in dict.fromkeys(column.dtype for column in sparse.values()):
         alike = {place: column for place, column in sparse.items() if column.dtype == dtype}
-        # A batch without any value arrives with shape [batch, 0].
-        shape = tf.stack([next(iter(alike.values())).dense_shape[0], 1])
-        shaped = [tf.SparseTensor(column.indices, column.values, shape) for column in alike.values()]
-        joined = tf.cast(tf.sparse.concat(1, shaped), tf.float32)
-        parts.append(tf.sparse.to_dense(joined, float("nan")))
+        parts.append(tf.sparse.to_dense(tf.cast(_joined(list(alike.values())), tf.float32), float("nan")))
         places += alike
     dense_places = [place for place in range(len(columns)) if place not in sparse]
     parts += [tf.reshape(tf.cast(columns[place], tf.float32), [-1, 1]) for place in dense_places]
     places += dense_places
-    ordered = tf.gather(tf.concat(parts, axis=1), [places.index(place) for place in range(len(columns))], axis=1)
+    ordered = tf.gather(tf.concat(parts, axis=1), np.argsort(places), axis=1)
     return tf.ensure_shape(ordered, [None, len(columns)])
+
+
+def _joined(columns: Sequence[tf.SparseTensor]) -> tf.SparseTensor:
+    """Columns of one dtype, side by side."""
+    # A batch without any value arrives with shape [batch, 0].
+    shape = tf.stack([columns[0].dense_shape[0], 1])
+    if len(columns) == 1:
+        return tf.SparseTensor(columns[0].indices, columns[0].values, shape)
+    # The bare operation: tf.sparse.concat looks at each column in Python.
+    joined = tf.raw_ops.SparseConcat(
+        indices=[column.indices for column in columns],
+        values=[column.values for column in columns],
+        shapes=[shape] * len(columns),
+        concat_dim=1,
+    )
+    return tf.SparseTensor(*joined)
+
+
+class RawInputs(UserDict[str, RawFeature]):
+    """Raw features by name, as `preprocessing_fn` gets them of a wide table: most numbers are columns of one tensor.
+
+    Args:
+        features: The features that are tensors of their own.
+        stack: float32 [batch, columns], NaN where missing.
+        columns: The features that are columns of `stack`, in its order.
+        alone: Makes a feature of one of these columns, if it is asked for by itself after all.
+    """
+
+    def __init__(
+        self,
+        features: Mapping[str, RawFeature],
+        stack: tf.Tensor,
+        columns: Sequence[str],
+        alone: Callable[[str], RawFeature],
+    ) -> None:
+        self._stack = stack
+        self._places = {name: place for place, name in enumerate(columns)}
+        self._alone = alone
+        self.taken_together: set[str] = set()
+        super().__init__(features)
+
+    def numbers(self, names: Sequence[str]) -> tf.Tensor:
+        """See `numbers_of`."""
+        self.taken_together |= self._places.keys() & set(names)
+        if list(names) == list(self._places):
+            return self._stack
+        others = [name for name in names if name not in self._places]
+        places = self._places | {name: len(self._places) + place for place, name in enumerate(others)}
+        together = [self._stack, side_by_side([self[name] for name in others])] if others else [self._stack]
+        return tf.gather(tf.concat(together, axis=1), [places[name] for name in names], axis=1)
+
+    def __missing__(self, name: str) -> RawFeature:
+        if name not in self._places:
+            raise KeyError(name)
+        self.data[name] = self._alone(name)
+        return self.data[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.data or name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.data, **dict.fromkeys(self._places)})
+
+    def __len__(self) -> int:
+        return len(self.data.keys() | self._places.keys())
+
+
+def numbers_of(inputs: Mapping[str, RawFeature], names: Sequence[str]) -> tf.Tensor:
+    """Returns columns of numbers as float32 [batch, columns], NaN where missing: the quickest way to take many.
+
+    Args:
+        inputs: As `preprocessing_fn` gets them.
+        names: The columns.
+    """
+    return inputs.numbers(names) if isinstance(inputs, RawInputs) else side_by_side([inputs[name] for name in names])
 
 
 def as_words(values: RawFeature, missing: str) -> tf.Tensor:

@@ -135,7 +135,7 @@ def save(
     )
     served = tf.Module()
     served.model_variables = model.variables
-    served.transform = transform_output.transform_features_layer()
+    served.transform = traced.transform.trackable
     tf.saved_model.save(served, path, signatures=traced.functions)
     inference.set_methods(path, list(traced.functions))
     if options.raw_examples:

@@ -12,7 +12,8 @@ classify, regress    serialized tf.Examples                 -> the prediction, a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,9 +22,10 @@ import tensorflow_transform as tft
 import tf_keras
 from tensorflow_transform import graph_tools
 
+from components.stacking import RawTransform
 from components.trainer import inference, tensors
 from components.trainer import tensors as model_tensors
-from components.trainer.tensors import FeatureSpec, ModelInput, RawFeature, RawTensor, Tensors
+from components.trainer.tensors import FeatureSpec, ModelInput, RawTensor, Tensors
 from contracts.errors import TrainingError
 from contracts.labels import Label, label_features
 from contracts.model_card import Task
@@ -36,9 +38,6 @@ EXAMPLES = [tf.TensorSpec([None], tf.string, name="examples")]
 ServingOutputs: TypeAlias = Callable[[Tensors], Tensors]
 """Maps the model's outputs by name to the served outputs."""
 
-Transform: TypeAlias = Callable[[Mapping[str, RawFeature]], Tensors]
-"""Maps raw features by name to all transformed features that can be computed from them."""
-
 Function: TypeAlias = Any
 """A tf.function: TensorFlow ships no types."""
 
@@ -49,6 +48,7 @@ class Signatures:
 
     Attributes:
         functions: Concrete functions by signature name.
+        transform: The transform graph that they use.
         serving_spec: The parsing spec of the raw features that a serving request may hold.
         model_inputs: The inputs of `predict_transformed`.
         raw_tensors: The inputs of `predict`; None if there is no such signature.
@@ -56,6 +56,7 @@ class Signatures:
     """
 
     functions: dict[str, Function]
+    transform: RawTransform
     serving_spec: dict[str, FeatureSpec]
     model_inputs: list[ModelInput]
     raw_tensors: list[RawTensor] | None
@@ -84,15 +85,13 @@ def trace(
         TrainingError: There is no such layer, `serving_outputs` does not return tensors by name, or an output needs a
             raw feature that requests do not have.
     """
-    layer = transform_output.transform_features_layer()
-    # Not the layer itself: Keras would cast raw floats to the precision of the global policy.
-    transform = layer.call
+    transform = RawTransform(os.path.dirname(transform_output.transform_savedmodel_dir))
     serving_spec = _serving_spec(transform_output)
     inputs = model_tensors.model_inputs(model)
     score = _score(model, inputs, serving_outputs)
     scored = score.get_concrete_function()
     model_tensors.check_serving_outputs(scored.structured_outputs)
-    sources = _raw_sources(layer, _used_features(inputs, scored))
+    sources = transform.sources(_used_features(inputs, scored))
     _check_sources(sources, serving_spec)
     raw = tensors.raw_tensors_from_schema(transform_output.raw_metadata.schema, serving_spec, sources)
 
@@ -114,7 +113,7 @@ def trace(
         task, inferring = inference.signature(scored, functions["serving_default"], label_spec, class_names)
         functions |= inferring
     concrete = {name: function.get_concrete_function() for name, function in functions.items()}
-    return Signatures(concrete, serving_spec, inputs, raw, task)
+    return Signatures(concrete, transform, serving_spec, inputs, raw, task)
 
 
 def _score(model: tf_keras.Model, inputs: list[ModelInput], serving_outputs: ServingOutputs | None) -> Function:
@@ -137,7 +136,7 @@ def _embedding(part: Callable[..., tf.Tensor], inputs: list[ModelInput]) -> Func
 
 
 def _from_examples(
-    function: Function, inputs: list[ModelInput], transform: Transform, spec: Mapping[str, FeatureSpec]
+    function: Function, inputs: list[ModelInput], transform: RawTransform, spec: Mapping[str, FeatureSpec]
 ) -> Function:
     """Turns a function of the model's inputs into one of serialized tf.Examples without the label's columns."""
 
@@ -150,24 +149,27 @@ def _from_examples(
 
 
 def _from_raw_tensors(
-    function: Function, inputs: list[ModelInput], transform: Transform, raw: list[RawTensor]
+    function: Function, inputs: list[ModelInput], transform: RawTransform, raw: list[RawTensor]
 ) -> Function:
     """Turns a function of the model's inputs into one of raw features by name, of those that it depends on."""
 
     @tf.function(input_signature=[{tensor.name: tensor.spec for tensor in raw}], autograph=False)
     def from_raw_tensors(tensors: Tensors) -> Any:
-        transformed = transform({tensor.feature: tensor.to_feature(tensors[tensor.name]) for tensor in raw})
+        together = {tensor.feature: tensor for tensor in raw if tensor.feature in transform.columns}
+        alone = {one.feature: one.to_feature(tensors[one.name]) for one in raw if one.feature not in together}
+        stacked = [(together[name], tensors[together[name].name]) for name in transform.columns if together]
+        transformed = transform.on_stack(alone, model_tensors.stack(stacked)) if stacked else transform(alone)
         return function(model_tensors.model_feed(inputs, transformed, rows=tf.shape(tensors[raw[0].name])[0]))
 
     return from_raw_tensors
 
 
 def _transforms(
-    transform: Transform, raw_spec: Mapping[str, FeatureSpec], labels: Sequence[str]
+    transform: RawTransform, raw_spec: Mapping[str, FeatureSpec], labels: Sequence[str]
 ) -> dict[str, Function]:
     @tf.function(input_signature=EXAMPLES, autograph=False)
     def transform_features(examples: tf.Tensor) -> Tensors:
-        return dict(transform(tf.io.parse_example(examples, raw_spec)))
+        return transform(tf.io.parse_example(examples, raw_spec))
 
     @tf.function(input_signature=EXAMPLES, autograph=False)
     def transform_label(examples: tf.Tensor) -> Tensors:
@@ -193,18 +195,6 @@ def _used_features(inputs: list[ModelInput], scored: Function) -> list[str]:
     sources = graph_tools.retrieve_sources(operations, ignore_control_dependencies=True)
     source_names = {source.op.name for source in sources}
     return [model_input.feature for model_input in inputs if model_input.spec.name in source_names]
-
-
-def _raw_sources(layer: tf_keras.layers.Layer, transformed: Iterable[str]) -> list[str]:
-    """The raw features that transformed ones are computed from."""
-    # TFT knows them, since it drops what cannot be computed from its inputs, but has no public way to ask for them.
-    loader = layer._saved_model_loader
-    input_ids = {id(tensor) for name in transformed for tensor in loader._output_to_inputs_map[name]}
-    return [
-        name
-        for name, tensors in loader._structured_inputs.items()
-        if any(id(tensor) in input_ids for tensor in tf.nest.flatten(tensors, expand_composites=True))
-    ]
 
 
 def _check_sources(sources: list[str], serving_spec: Mapping[str, FeatureSpec]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 import tf_keras
 from tensorflow_metadata.proto.v0 import schema_pb2
@@ -69,6 +70,30 @@ class RawTensor:
             return tf.sparse.to_dense(feature, self.missing)
         column = tf.SparseTensor(feature.indices, feature.values, [feature.dense_shape[0], 1])
         return tf.reshape(tf.sparse.to_dense(column, self.missing), [-1])
+
+
+def stack(columns: Sequence[tuple[RawTensor, tf.Tensor]]) -> tf.Tensor:
+    """Numbers as float32 [batch, columns], NaN where missing: the stack that a `RawTransform` takes.
+
+    Args:
+        columns: Raw features of one value a row, and their tensors.
+    """
+    # One operation for all columns of a kind, not several for each.
+    kinds = [(column.dtype, column.missing is None) for column, _ in columns]
+    parts, places = [], []
+    for kind in dict.fromkeys(kinds):
+        alike = [place for place, other in enumerate(kinds) if other == kind]
+        values = tf.stack([columns[place][1] for place in alike], axis=1)
+        parts.append(_with_nan(values, columns[alike[0]][0].missing))
+        places += alike
+    if len(parts) == 1:
+        return parts[0]
+    return tf.gather(tf.concat(parts, axis=1), np.argsort(places), axis=1)
+
+
+def _with_nan(values: tf.Tensor, missing: float | str | int | None) -> tf.Tensor:
+    numbers = tf.cast(values, tf.float32)
+    return numbers if values.dtype.is_floating or missing is None else tf.where(values == missing, np.nan, numbers)
 
 
 def raw_tensors_from_schema(
