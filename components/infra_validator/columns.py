@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ import tensorflow as tf
 
 from components.infra_validator.sample import Array, Arrays, Batch
 from contracts.model_card import Tensor
+
+BATCHES_KEPT = 16
 
 
 def transformed_inputs(batch: Batch, inputs: Mapping[str, Tensor]) -> Arrays:
@@ -41,13 +44,19 @@ class RawColumns:
             tensor.feature or name: tf.io.VarLenFeature(tf.as_dtype(tensor.dtype)) for name, tensor in inputs.items()
         }
 
+        # The ways take turns with the same rows, and each column that is parsed costs a sparse tensor.
+        self._parsed = functools.lru_cache(maxsize=BATCHES_KEPT)(self._parse)
+
+    def _parse(self, rows: tuple[bytes, ...]) -> Mapping[str, tf.SparseTensor]:
+        return tf.io.parse_example(rows, self._spec)  # type: ignore[no-any-return]
+
     def __call__(self, batch: Batch) -> dict[str, Array]:
-        cells = tf.io.parse_example(batch.rows, self._spec)
+        cells = self._parsed(tuple(batch.rows))
         return {name: _column(cells[tensor.feature or name], tensor) for name, tensor in self._inputs.items()}
 
     def can_ask(self, batch: Batch) -> list[int]:
         """The rows that do not themselves contain the marker for missing values, by position."""
-        cells = tf.io.parse_example(batch.rows, self._spec)
+        cells = self._parsed(tuple(batch.rows))
         marked_rows: set[int] = set()
         for name, tensor in self._inputs.items():
             if tensor.missing is not None:
