@@ -47,6 +47,8 @@ def main(names: tuple[str, ...], json_path: Path | None, keep: bool) -> None:
             result = measure(SETS[name], folder)
             results.append(result)
             table.add_row(*map(str, _cells(result)))
+            nodes = ", ".join(f"{node} {seconds:.1f} s" for node, seconds in result["nodes"].items())
+            console.print(nodes, style="dim")
     console.print(table)
     command.write_json(json_path, results)
 
@@ -78,6 +80,7 @@ def measure(dataset: DataSet, folder: Path) -> dict[str, Any]:
         "seconds": sum(child.seconds for child in timed),
         "limit_seconds": dataset.limit_seconds,
         "cpu_seconds": sum(child.cpu_seconds for child in timed),
+        "nodes": {node: record.seconds for node, record in nodes.items()},
         "ours": metric.value,
         "trees": trees,
         "linear": linear,
