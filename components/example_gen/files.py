@@ -21,6 +21,8 @@ from components.example_gen.settings import DataSettings
 from contracts.errors import DataError, SettingsError
 
 _SHOWN = 5
+SCHEME = "://"
+"""What marks a place elsewhere, such as s3://bucket/trips.csv."""
 
 
 def match_splits(names: Sequence[str], patterns: Mapping[str, str]) -> dict[str, str]:
@@ -114,10 +116,15 @@ def resolve(settings: DataSettings, base_dir: str | Path) -> InputFiles:
         base_dir: The folder that a relative path starts from.
 
     Raises:
-        SettingsError: The path names a package that is not installed, or the format cannot be determined.
+        SettingsError: The path names a bucket, or a package that is not installed, or the format cannot be determined.
         DataError: There is no such file or span, or the patterns in `data.splits` do not assign every file to one
             split.
     """
+    if SCHEME in settings.path:
+        raise SettingsError(
+            f"data.path is {settings.path}, expected files of this machine: raw data are not read from buckets.",
+            "Mount the bucket, or copy what is wanted: aws s3 cp --recursive, gcloud storage cp --recursive.",
+        )
     pattern = _absolute(settings.path, Path(base_dir))
     span = None
     if "{" in settings.path:

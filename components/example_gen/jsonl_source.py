@@ -1,9 +1,9 @@
 """JSON lines, plain or gzip: one object a line, whose keys are the columns.
 
 Integers, floats and text stay what they are; true and false become 1 and 0; null and a missing key become a missing
-value; a list becomes several values. A column that mixes text with other values is text, and holds the JSON form of the
-others. `data.na_values` and `data.columns` apply as in CSV. Read with Python's json: arrow's reader turns text that
-looks like a time into a timestamp.
+value; a list becomes several values; an object becomes columns such as `place.island`. A column that mixes text with
+other values is text, and holds the JSON form of the others. `data.na_values` and `data.columns` apply as in CSV. Read
+with Python's json: arrow's reader turns text that looks like a time into a timestamp.
 """
 
 from __future__ import annotations

@@ -36,17 +36,18 @@ class ParquetSource:
         self._arrow_column = ArrowColumns(self._conversion).column
 
     def peek_columns(self, file: str) -> list[str]:
-        return list(_open(file).schema_arrow.names)
+        return list(_flat_schema(_open(file)).names)
 
     def pieces(self, inputs: InputFiles) -> list[Piece]:
         files = [str(file) for file in inputs.files]
-        first = _open(files[0]).schema_arrow
+        first = _flat_schema(_open(files[0]))
         pieces: list[Piece] = []
         for file in files:
             opened = _open(file)
-            if opened.schema_arrow.names != first.names:
+            names = _flat_schema(opened).names
+            if names != first.names:
                 raise DataError(
-                    f"{file} has the columns {opened.schema_arrow.names}, {files[0]} has {first.names}.",
+                    f"{file} has the columns {names}, {files[0]} has {first.names}.",
                     "Give all files the same columns.",
                 )
             pieces += _row_groups(file, opened.metadata)
@@ -55,7 +56,7 @@ class ParquetSource:
         return pieces
 
     def infer(self, piece: Piece, fail: bool) -> dict[str, Kind]:
-        schema = _open(piece.file).schema_arrow
+        schema = _flat_schema(_open(piece.file))
         kinds = {field.name: _kind(piece.file, field.name, field.type) for field in schema}
         return self._conversion.with_declared(kinds)
 
@@ -64,9 +65,10 @@ class ParquetSource:
         groups = range(piece.start, piece.end or piece.start)
         first_row = 1 + sum(opened.metadata.row_group(group).num_rows for group in range(piece.start))
         for batch in opened.iter_batches(_BATCH_ROWS, list(groups), use_threads=False):
+            flat = _flattened(pa.Table.from_batches([batch])).combine_chunks()
             columns = [
-                self._arrow_column(piece.file, name, kinds[name], batch.column(i))
-                for i, name in enumerate(batch.schema.names)
+                self._arrow_column(piece.file, name, kinds[name], _array(flat.column(i)))
+                for i, name in enumerate(flat.column_names)
             ]
             yield Batch(columns, batch.num_rows, place=partial(_place, first_row))
             first_row += batch.num_rows
@@ -74,6 +76,21 @@ class ParquetSource:
 
 def _place(first_row: int, position: int) -> Place:
     return first_row + position, None
+
+
+def _flat_schema(file: pq.ParquetFile) -> pa.Schema:
+    return _flattened(file.schema_arrow.empty_table()).schema
+
+
+def _flattened(table: pa.Table) -> pa.Table:
+    """The fields of a struct as columns of their own, such as `place.island`."""
+    while any(pa.types.is_struct(field.type) for field in table.schema):
+        table = table.flatten()
+    return table
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def _open(file: str) -> pq.ParquetFile:
@@ -117,5 +134,5 @@ def _kind(file: str, name: str, type_: pa.DataType) -> Kind:
         return Kind.BYTES
     raise DataError(
         f"{file}, column {name!r}: found the type {type_}, expected numbers, text, dates, or lists of these.",
-        "Flatten the column, or leave it out of the file.",
+        "Write it in another type, or leave it out of the file.",
     )

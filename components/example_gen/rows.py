@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any, TypeAlias
 
@@ -20,14 +20,27 @@ Row: TypeAlias = dict[str, list[Value]]
 
 
 def to_row(values: Mapping[str, object]) -> Row | tuple[str | None, str]:
-    """Returns a row with a list of values by column; or else the column and what is wrong with it."""
+    """Returns a row with a list of values by column; or else the column and what is wrong with it.
+
+    What is in an object becomes a column of its own: `{"place": {"island": "Dream"}}` has the column `place.island`.
+    """
     row: Row = {}
-    for name, cell in values.items():
+    for name, cell in _flat(values):
+        if name in row:
+            return name, "found it twice: as a key with a dot, and as a key in an object"
         values_of_cell: list[Any] = cell if isinstance(cell, list) else [] if cell is None else [cell]
         if odd := [value for value in values_of_cell if not isinstance(value, int | float | str | bytes)]:
             return name, f"found {type_name(odd[0])} inside, expected numbers and text, or a list of them"
         row[name] = values_of_cell
     return row
+
+
+def _flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, cell in values.items():
+        if isinstance(cell, dict):
+            yield from _flat(cell, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", cell
 
 
 def type_name(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import warnings
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import BinaryIO, cast
@@ -94,8 +95,10 @@ def _is_example(record: bytes) -> bool:
 
 def _decode(records: list[bytes]) -> pa.RecordBatch:
     """Returns a list column for each feature. Raises ValueError if a record is no Example."""
-    # Imported here, for preflight imports this module for every format.
-    from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
+    # Imported here, for preflight imports this module for every format. It warns of versions of Google's libraries.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="google")
+        from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 
     try:
         return ExamplesToRecordBatchDecoder().DecodeBatch(records)

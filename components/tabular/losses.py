@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 import tf_keras
 
-from components.tabular.labels import Amount, LabelColumn
+from components.tabular.labels import Amount, LabelColumn, SeveralOf
 
 
 def member_mean(logits: tf.Tensor, label: LabelColumn, class_weights: Sequence[float] = ()) -> tf.Tensor:
@@ -24,6 +24,8 @@ def member_mean(logits: tf.Tensor, label: LabelColumn, class_weights: Sequence[f
     mean = tf.reduce_mean(logits, axis=1)
     if isinstance(label, Amount):
         return label.mean + label.deviation * mean
+    if isinstance(label, SeveralOf):
+        return tf.sigmoid(mean)
     if len(label.names) > 2:
         return tf.nn.softmax(mean - tf.math.log(tf.constant(class_weights)) if class_weights else mean)
     return tf.sigmoid(mean - tf.math.log(class_weights[1] / class_weights[0]) if class_weights else mean)
@@ -46,9 +48,13 @@ class MembersLoss(tf_keras.losses.Loss):
         """The loss of each row, float32 [batch].
 
         Args:
-            y_true: Ids of classes, or amounts; [batch] or [batch, 1].
+            y_true: Ids of classes, or amounts, [batch] or [batch, 1]; of several names, [batch, units].
             y_pred: Logits, float32 [batch, members, units].
         """
+        if isinstance(self.label, SeveralOf):
+            wanted = tf.broadcast_to(tf.cast(y_true, tf.float32)[:, tf.newaxis, :], tf.shape(y_pred))
+            losses = tf.nn.sigmoid_cross_entropy_with_logits(wanted, y_pred)
+            return tf.reduce_mean(tf.reduce_mean(losses, axis=1), axis=1)
         labels = tf.reshape(y_true, [-1, 1])
         if isinstance(self.label, Amount):
             wanted = (tf.cast(labels, tf.float32) - self.label.mean) / self.label.deviation
@@ -67,7 +73,7 @@ class MeanOfMembers(tf_keras.metrics.Metric):
 
     Args:
         label: What is predicted.
-        metric: Takes labels [batch, 1] and what `member_mean` returns.
+        metric: Takes labels, [batch, 1] or of several names [batch, units], and what `member_mean` returns.
         name: Its name in the history.
     """
 
@@ -78,7 +84,7 @@ class MeanOfMembers(tf_keras.metrics.Metric):
 
     def update_state(self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | None = None) -> None:
         """Keras's hook."""
-        labels = tf.reshape(y_true, [-1, 1])
+        labels = y_true if isinstance(self.label, SeveralOf) else tf.reshape(y_true, [-1, 1])
         self.metric.update_state(labels, member_mean(y_pred, self.label), sample_weight)
 
     def result(self) -> tf.Tensor:

@@ -16,7 +16,7 @@ import tf_keras
 from pydantic import Field
 
 from components.tabular import features as tabular
-from components.tabular.labels import Classes, LabelColumn
+from components.tabular.labels import Amount, LabelColumn, SeveralOf
 from components.tabular.losses import MeanOfMembers, MembersLoss, member_mean
 from components.trainer.features import Feature
 from contracts.settings import Settings
@@ -92,25 +92,30 @@ def serving_outputs(
     """Returns what is served.
 
     For an amount `prediction`, float32 [batch, 1]; for two classes `probability` of the second, float32 [batch, 1], for
-    more `probabilities`, float32 [batch, classes]; for classes also `class`, the most probable one's name, [batch].
+    more `probabilities`, float32 [batch, classes]; for classes also `class`, the most probable one's name, [batch]. For
+    several names at once `probabilities`, float32 [batch, names], and `names`, the same for all rows, [batch, names].
     """
     scores = member_mean(outputs["logits"], label, Params(**params).class_weights)
-    if not isinstance(label, Classes):
+    if isinstance(label, Amount):
         return {"prediction": scores}
+    if isinstance(label, SeveralOf):
+        return {"probabilities": scores, "names": tf.tile([list(label.names)], [tf.shape(scores)[0], 1])}
     best = tf.argmax(scores, axis=1) if len(label.names) > 2 else tf.cast(scores[:, 0] > 0.5, tf.int64)
     name = "probabilities" if len(label.names) > 2 else "probability"
     return {name: scores, "class": tf.gather(tf.constant(list(label.names)), best)}
 
 
 def num_units(label: LabelColumn) -> int:
-    """The numbers that the model predicts: one for an amount or two classes, else one for each class."""
-    return len(label.names) if isinstance(label, Classes) and len(label.names) > 2 else 1
+    """The numbers that the model predicts: one for an amount or two classes, else one for each class or name."""
+    if isinstance(label, Amount):
+        return 1
+    return len(label.names) if isinstance(label, SeveralOf) or len(label.names) > 2 else 1
 
 
 def _metrics(label: LabelColumn) -> list[tf_keras.metrics.Metric]:
-    if not isinstance(label, Classes):
+    if isinstance(label, Amount):
         return [MeanOfMembers(label, tf_keras.metrics.RootMeanSquaredError(), "rmse")]
-    if len(label.names) > 2:
+    if not isinstance(label, SeveralOf) and len(label.names) > 2:
         return [MeanOfMembers(label, tf_keras.metrics.SparseCategoricalAccuracy(), "accuracy")]
     return [
         MeanOfMembers(label, tf_keras.metrics.BinaryAccuracy(), "accuracy"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from components.example_gen.files import SCHEME
 from contracts.errors import SettingsError
 from pipeline.commands import lookup
 from pipeline.commands.options import reports_errors
@@ -26,12 +27,12 @@ SHOWN_COLUMNS = 40
 
 @click.command()
 @click.argument("name")
-@click.argument("data")
-@click.option("--label", required=True, metavar="COLUMN", help="The column to be predicted.")
+@click.argument("data", nargs=-1, required=True)
+@click.option("--label", "labels", required=True, multiple=True, metavar="COLUMN", help="The column to be predicted.")
 @click.option("--yes", is_flag=True, help="Ask nothing: take the defaults, as where there is no terminal.")
 @reports_errors
-def new(name: str, data: str, label: str, yes: bool) -> None:
-    """Write a recipe NAME for the rows in DATA (a file, a folder or a glob): CSV, TSV, JSON lines or Parquet.
+def new(name: str, data: tuple[str, ...], labels: tuple[str, ...], yes: bool) -> None:
+    """Write a recipe NAME for the rows in DATA, a file, a folder or a quoted glob: CSV, JSON lines, Parquet, TFRecord.
 
     It looks at the data, writes recipes/NAME and schemas/NAME, which are yours from then on, and says what it found.
     """
@@ -42,8 +43,9 @@ def new(name: str, data: str, label: str, yes: bool) -> None:
     root = _root()
     _check_name(name, root)
     ask = _default if yes or not sys.stdin.isatty() else _asked
-    command = shlex.join(["millrace", "new", name, data, "--label", label])
-    plan = survey(name, command, _relative(data, root), label, root, ask)
+    path, label = _only_path(data), _only_label(labels)
+    command = shlex.join(["millrace", "new", name, path, "--label", label])
+    plan = survey(name, command, _relative(path, root), label, root, ask)
     written = files.write(plan, root)
     _show(plan, written)
 
@@ -70,9 +72,28 @@ def _check_name(name: str, root: Path) -> None:
             raise SettingsError(f"{folder} exists already.", "Take another name, or remove that folder first.")
 
 
+def _only_path(data: tuple[str, ...]) -> str:
+    if len(data) > 1:
+        raise SettingsError(
+            f"received {len(data)} paths, {data[0]}, {data[1]} …, expected one.",
+            "Give the folder that they are in; or quote a pattern, so that the shell leaves it: 'data/*.csv'.",
+        )
+    return data[0]
+
+
+def _only_label(labels: tuple[str, ...]) -> str:
+    if len(labels) > 1:
+        raise SettingsError(
+            f"received the labels {', '.join(labels)}, expected one.",
+            "Make a recipe for each; or put names into one column with a mark between them, as in red;round; or add "
+            "outputs to what is written: docs/training.md, Several outputs.",
+        )
+    return labels[0]
+
+
 def _relative(data: str, root: Path) -> str:
     """The path as recipe.yaml has it: relative to the project's folder if it is below it."""
-    if data.startswith("package:"):
+    if data.startswith("package:") or SCHEME in data:
         return data
     path = Path(os.path.abspath(Path(data).expanduser()))
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
@@ -114,5 +135,6 @@ def _show(plan: Plan, written: Sequence[Path]) -> None:
 def _described(plan: Plan) -> str:
     if not plan.task.classes:
         return f", mean {plan.task.mean:.4g}, standard deviation {plan.task.deviation:.4g}"
-    counts = zip(plan.task.classes, plan.task.counts, strict=True)
-    return " (" + ", ".join(f"{name}: {rows:,}" for name, rows in counts) + ")"
+    from pipeline.commands.new import files
+
+    return f" ({files.counts(plan.task)})"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pipeline.commands.new.columns import Found
 from pipeline.commands.new.table import Cells
-from pipeline.commands.new.task import Task, as_text
+from pipeline.commands.new.task import Task, names_in
 
 FOLDS = 5
 MAX_ROWS = 10_000
@@ -73,45 +73,91 @@ def measure(
     Returns:
         The task's metrics, the most telling one first.
     """
-    from sklearn.linear_model import LogisticRegression, RidgeCV
-    from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
-
     labels = cells[task.label]
     chosen = np.random.default_rng(0).permutation(len(labels))[:MAX_ROWS]
     if moments is not None:
         chosen = chosen[np.argsort(moments[chosen], kind="stable")]
     features = np.concatenate([as_numbers(found, cells[found.name][chosen]) for found in columns], axis=1)
-    if not task.classes:
-        wanted = labels[chosen].astype(np.float64)
-        model: Any = RidgeCV(np.logspace(-2, 4, 13))
-        folds: Any = KFold(FOLDS)
+    if task.several:
+        wanted = np.array(
+            [[name in names_in(cell, task.separator) for name in task.classes] for cell in labels[chosen]]
+        )
+        predicted = [_cross_predicted(features, column, 2, moments is not None) for column in wanted.T.astype(int)]
+        judged = ~np.isnan(predicted[0][:, 0])
+        scores = np.stack([of_name[judged, 1] for of_name in predicted], axis=1)
+        return _measured_several(wanted[judged], scores)
+    if task.classes:
+        wanted = np.array([task.classes.index(task.class_of(label)) for label in labels[chosen]])
     else:
-        wanted = np.array([task.classes.index(as_text(label)) for label in labels[chosen]])
-        model = LogisticRegression(max_iter=300)
-        folds = StratifiedKFold(max(2, min(FOLDS, *Counter(wanted.tolist()).values())))
-    if moments is not None and (not task.classes or len(set(wanted[: len(wanted) // 2])) == len(task.classes)):
+        wanted = labels[chosen].astype(np.float64)
+    predictions = _cross_predicted(features, wanted, len(task.classes), moments is not None)
+    judged = ~np.isnan(predictions[:, 0])
+    return _measured(task, wanted[judged], predictions[judged])
+
+
+def _cross_predicted(features: Matrix, wanted: Any, classes: int, in_order: bool) -> Matrix:
+    """What models predict that were trained on other rows: [rows, classes], or amounts [rows, 1] if there are none.
+
+    NaN in the rows that none was judged on.
+
+    Args:
+        features: [rows, …].
+        wanted: Ids of classes or amounts, [rows].
+        classes: How many there are; 0 for an amount.
+        in_order: Whether rows come one after the other in time.
+    """
+    from sklearn.linear_model import LogisticRegression, RidgeCV
+    from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
+
+    if classes:
+        model: Any = LogisticRegression(max_iter=300)
+        folds: Any = StratifiedKFold(max(2, min(FOLDS, *Counter(wanted.tolist()).values())))
+    else:
+        model, folds = RidgeCV(np.logspace(-2, 4, 13)), KFold(FOLDS)
+    if in_order and (not classes or len(set(wanted[: len(wanted) // 2])) == classes):
         folds = TimeSeriesSplit(3, test_size=len(wanted) // 6)
-    shape = (len(wanted), len(task.classes)) if task.classes else (len(wanted),)
-    predicted: Matrix = np.zeros(shape)
-    was_judged = np.zeros(len(wanted), bool)
+    predicted = np.full((len(wanted), classes or 1), np.nan)
     with warnings.catch_warnings():
         # A class with too few rows for every fold, or a fit that would gain by more steps: the baseline is what it is.
         warnings.simplefilter("ignore")
         for trained, judged in folds.split(features, wanted):
+            if classes and len(set(wanted[trained])) == 1:
+                predicted[judged] = np.eye(classes)[wanted[trained][0]]
+                continue
             model.fit(features[trained], wanted[trained])
-            was_judged[judged] = True
-            if task.classes:
+            if classes:
+                predicted[judged] = 0.0
                 predicted[np.ix_(judged, model.classes_)] = model.predict_proba(features[judged])
             else:
-                predicted[judged] = model.predict(features[judged])
-    return _measured(task, wanted[was_judged], predicted[was_judged])
+                predicted[judged, 0] = model.predict(features[judged])
+    return predicted
+
+
+def _measured_several(wanted: Any, scores: Matrix) -> list[Measured]:
+    """Micro-averaged, as TFMA does it: every pair of a row and a name counts once.
+
+    Args:
+        wanted: Whether each row has each name, [rows, names].
+        scores: The probabilities of that.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    right = (scores > 0.5) == wanted
+
+    def area(rows: Any) -> float:
+        return float(roc_auc_score(wanted[rows].ravel(), scores[rows].ravel()))
+
+    return [
+        _resampled("AUC", True, len(wanted), area),
+        _resampled("BinaryAccuracy", True, len(wanted), lambda rows: right[rows].mean()),
+    ]
 
 
 def _measured(task: Task, wanted: Matrix, predicted: Matrix) -> list[Measured]:
     from sklearn.metrics import roc_auc_score
 
     if not task.classes:
-        errors = (predicted - wanted) ** 2
+        errors = (predicted[:, 0] - wanted) ** 2
         return [_resampled("RootMeanSquaredError", False, len(wanted), lambda rows: errors[rows].mean() ** 0.5)]
     right = predicted.argmax(axis=1) == wanted
     if not task.is_binary:

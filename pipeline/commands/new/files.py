@@ -13,8 +13,12 @@ import yaml
 from contracts import atomic
 from pipeline.commands.new.columns import Use
 from pipeline.commands.new.plan import Plan
+from pipeline.commands.new.task import Task
 
 WIDTH = 120
+MOST_COUNTED = 20
+"""Classes that are listed with their rows."""
+
 INDENT = 8
 SEEN_FRACTION = 0.8
 """A column may be missing in more rows than now, but not in far more: that would be a lost column."""
@@ -54,7 +58,8 @@ def recipe_yaml(plan: Plan) -> str:
     """The text of recipe.yaml."""
     splits = {} if "split_by_time" in plan.data else {"splits": {"train": 2, "eval": 1}}
     data = {"path": plan.data["path"]} | splits | plan.data
-    evaluator: dict[str, Any] = {"judge_by": "evidence", "metrics": plan.metrics}
+    # Intervals of metrics are known for one label a row, not for several.
+    evaluator: dict[str, Any] = {"judge_by": "points" if plan.task.several else "evidence", "metrics": plan.metrics}
     if plan.task.classes:
         evaluator = {"prediction_key": "probability" if plan.task.is_binary else "probabilities"} | evaluator
     return "\n".join(
@@ -109,7 +114,7 @@ def _flow(value: object) -> str:
 
 def features_py(plan: Plan) -> str:
     """The text of features.py."""
-    label_class = "Classes" if plan.task.classes else "Amount"
+    label_class = "SeveralOf" if plan.task.several else "Classes" if plan.task.classes else "Amount"
     used = {use: plan.named(use) for use in GROUPS if plan.named(use)}
     imported = sorted([*(GROUPS[use] for use in used), "transformed"], key=lambda name: (name.islower(), name))
     declared = "".join(
@@ -142,9 +147,11 @@ def preprocessing_fn(inputs: Mapping[str, RawFeature]) -> dict[str, tf.Tensor]:
 def _label(plan: Plan) -> str:
     task = plan.task
     if task.classes:
-        return (
-            f"Classes({_quoted(task.label)}, {_listed(task.classes, len(f'LABEL = Classes({_quoted(task.label)}, )'))})"
-        )
+        kind, option = "Classes", ", ignore_case=True" if task.ignore_case else ""
+        if task.several:
+            kind, option = "SeveralOf", f", separator={_quoted(task.separator)}" if task.separator else ""
+        before = len(f"LABEL = {kind}({_quoted(task.label)}, {option})")
+        return f"{kind}({_quoted(task.label)}, {_listed(task.classes, before)}{option})"
     return f"Amount({_quoted(task.label)}, mean={task.mean:.4g}, deviation={task.deviation:.4g})"
 
 
@@ -209,13 +216,16 @@ def schema_pbtxt(plan: Plan) -> str:
         'default_environment: "SERVING"',
     ]
     rows = plan.train_rows + plan.eval_rows
-    parts += _feature(plan.task.label, plan.kinds[plan.task.label], "1.0", "the label: requests do not have it", False)
+    fraction = None if plan.task.several else "1.0"
+    parts += _feature(
+        plan.task.label, plan.kinds[plan.task.label], fraction, "the label: requests do not have it", False
+    )
     for found in plan.columns:
         if found.use == "left out":
             parts += _feature(found.name, plan.kinds[found.name], None, f"not learned from: {found.why}", False)
         else:
-            fraction = SEEN_FRACTION * (1 - found.missing / (rows + plan.task.missing))
-            parts += _feature(found.name, plan.kinds[found.name], f"{fraction:.2g}", found.holds, True)
+            least = SEEN_FRACTION * (1 - found.missing / (rows + plan.task.missing))
+            parts += _feature(found.name, plan.kinds[found.name], f"{least:.2g}", found.holds, True)
     return "\n".join(parts) + "\n"
 
 
@@ -231,7 +241,7 @@ def _feature(name: str, kind: str, fraction: str | None, comment: str, is_served
 def readme(plan: Plan) -> str:
     """The text of README.md."""
     task = plan.task
-    counted = ", ".join(f"{name}: {rows:,}" for name, rows in zip(task.classes, task.counts, strict=True))
+    counted = counts(task)
     target = counted or f"mean {task.mean:.4g}, standard deviation {task.deviation:.4g}"
     columns = "\n".join(
         f"| {_cell(found.name)} | {found.holds} | {found.missing:,} | {found.use} | {_cell(found.why)} |"
@@ -272,6 +282,15 @@ value that a model as good as that one would have on the evaluation rows, 39 tim
 |---|---|---|
 {figures}
 """
+
+
+def counts(task: Task) -> str:
+    """Each class with its rows, of many the most frequent; empty for an amount."""
+    each = [f"{name}: {rows:,}" for name, rows in zip(task.classes, task.counts, strict=True)]
+    if len(each) > MOST_COUNTED:
+        order = sorted(range(len(each)), key=lambda number: -task.counts[number])
+        each = [*(each[number] for number in order[:MOST_COUNTED]), f"and {len(each) - MOST_COUNTED:,} more"]
+    return ", ".join(each)
 
 
 def _cell(text: str) -> str:

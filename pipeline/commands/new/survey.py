@@ -22,6 +22,9 @@ from pipeline.commands.new.task import Task
 from pipeline.commands.new.time_split import Boundary, boundary, moments_of
 
 FEWEST_ROWS = 20
+SHOWN = 10
+"""Names in a note."""
+
 Ask: TypeAlias = Callable[[str, bool], bool]
 """Takes a yes-or-no question and its default."""
 
@@ -51,7 +54,10 @@ def survey(name: str, command: str, path: str, label: str, root: Path, ask: Ask)
         data["on_missing_label"] = "set_aside"
     table = read(DataSettings(**data), root)
     target = next(column for column in found if column.name == label)
-    task = tasks.task_of(target, table.columns[label])
+    task = _task(target, table.columns[label], ask)
+    if task.several:
+        # A row may have none of the names.
+        data["on_missing_label"] = "keep"
     columns, notes = _decided([column for column in found if column.name != label], table, task, ask)
     newer = _newer_rows(columns, table, task)
     if newer and ask(
@@ -77,6 +83,18 @@ def survey(name: str, command: str, path: str, label: str, root: Path, ask: Ask)
     return _planned(name, command, data, columns, table, task, notes)
 
 
+def _task(target: Found, cells: Cells, ask: Ask) -> Task:
+    separator = tasks.separator_of(cells)
+    if separator and ask(f"{target.name} holds several names with {separator!r} between them: predict each?", True):
+        return tasks.separated(target.name, cells, separator)
+    task = tasks.task_of(target, cells)
+    spellings = [] if task.several else tasks.spellings(task)
+    listed = "; ".join(" = ".join(names) for names in spellings[:SHOWN])
+    if spellings and ask(f"These classes of {target.name} differ only in case: {listed}. Are they the same?", True):
+        return tasks.without_case(task)
+    return task
+
+
 def _reading(found: Sequence[Found]) -> dict[str, Any]:
     """The settings of `data` that columns ask for."""
     tokens = list(dict.fromkeys(token for column in found for token in column.na_values if token.strip()))
@@ -89,8 +107,8 @@ def _reading(found: Sequence[Found]) -> dict[str, Any]:
 
 def _decided(columns: Sequence[Found], table: Table, task: Task, ask: Ask) -> tuple[list[Found], list[str]]:
     """What becomes of the columns, and what the user should know."""
-    has_label = _labeled(table.columns[task.label])
-    labels = [tasks.as_text(label) if task.classes else float(label) for label in table.columns[task.label][has_label]]
+    has_label = _labeled(table.columns[task.label], task)
+    labels = _labels(table.columns[task.label][has_label], task)
     decided, notes = [], _notes_on_label(task)
     for column in columns:
         cells = table.columns[column.name][has_label]
@@ -104,7 +122,9 @@ def _decided(columns: Sequence[Found], table: Table, task: Task, ask: Ask) -> tu
     used = [column.name for column in decided if column.use != "left out"]
     if not used:
         raise DataError(
-            f"nothing is left to learn {task.label} from: " + "; ".join(f"{c.name}: {c.why}" for c in decided) + ".",
+            f"nothing is left to learn {task.label} from: "
+            + ("; ".join(f"{c.name}: {c.why}" for c in decided) or "the data have no other column")
+            + ".",
             "Add columns to the data.",
         )
     if not table.is_whole:
@@ -116,24 +136,42 @@ def _newer_rows(columns: Sequence[Found], table: Table, task: Task) -> Boundary 
     if not table.is_whole:
         # The first rows of a log are its oldest.
         return None
-    labels = table.columns[task.label]
-    known = [None if label is None or label != label else label for label in labels]
-    return boundary(columns, table.columns.__getitem__, known, bool(task.classes))
+    labels = np.full(table.rows, None)
+    has_label = _labeled(table.columns[task.label], task)
+    labels[has_label] = _labels(table.columns[task.label][has_label], task)
+    return boundary(columns, table.columns.__getitem__, labels.tolist(), bool(task.classes) and not task.several)
 
 
 def _notes_on_label(task: Task) -> list[str]:
     notes = []
     if task.missing:
         notes.append(f"{task.missing:,} rows have no {task.label}: left out (data.on_missing_label)")
+    if task.ignore_case:
+        notes.append(f"classes of {task.label} that differ only in case are one (ignore_case in features.py)")
     if task.rare:
-        notes.append(f"few rows are {', '.join(task.rare)}: weighed more in training (trainer.params.class_weights)")
+        notes.append(f"few rows are {shown(task.rare)}: weighed more in training (trainer.params.class_weights)")
     few = [name for name, rows in zip(task.classes, task.counts, strict=True) if rows < tasks.FEW_ROWS]
     if few:
-        notes.append(f"too few rows to learn or judge {', '.join(few)}: fewer than {tasks.FEW_ROWS}")
+        notes.append(f"too few rows to learn or judge {shown(few)}: fewer than {tasks.FEW_ROWS}")
     return notes
 
 
-def _labeled(labels: Cells) -> npt.NDArray[np.bool_]:
+def shown(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _labels(present: Cells, task: Task) -> list[str | float]:
+    """Classes as features.py compares them, several as one text, or amounts."""
+    if task.several:
+        return ["\0".join(sorted(tasks.names_in(cell, task.separator))) for cell in present]
+    return [task.class_of(label) if task.classes else float(label) for label in present]
+
+
+def _labeled(labels: Cells, task: Task) -> npt.NDArray[np.bool_]:
+    if task.several:
+        return np.ones(len(labels), np.bool_)
     return np.array([label is not None and label == label for label in labels], np.bool_)
 
 
@@ -146,7 +184,7 @@ def _planned(
     task: Task,
     notes: Sequence[str],
 ) -> Plan:
-    has_label = _labeled(table.columns[task.label])
+    has_label = _labeled(table.columns[task.label], task)
     inside = table.in_training & has_label
     train_rows, eval_rows = int(inside.sum()), int((~table.in_training & has_label).sum())
     if train_rows < FEWEST_ROWS or not eval_rows:

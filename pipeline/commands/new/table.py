@@ -108,9 +108,14 @@ def _regularity(lines: list[str], delimiter: str) -> tuple[float, int]:
 
 
 def _has_header(lines: list[str], delimiter: str) -> bool:
-    """Whether no cell of the first line is a number, or empty, where the next lines have numbers."""
+    """Whether the first line has names: no number, and each its own, or else above columns of numbers."""
     first, *rest = csv.reader(io.StringIO("\n".join(lines[:50])), delimiter=delimiter)
-    return not rest or (not any(is_number(cell) for cell in first) and len(set(first)) == len(first))
+    if not rest:
+        return True
+    if any(is_number(cell) for cell in first):
+        return False
+    above_numbers = any(all(is_number(cell) for cell in cells if cell) for cells in zip(*rest, strict=False))
+    return above_numbers or len(set(first)) == len(first)
 
 
 def is_number(text: str) -> bool:

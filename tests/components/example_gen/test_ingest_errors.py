@@ -62,7 +62,7 @@ def test_a_stray_quote_costs_its_own_row_only(ingest: Ingest, tmp_path: Path) ->
     [
         ("[1]", "found a list, expected one JSON object a line"),
         ("{", "found no JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1))"),
-        ('{"a": {"b": 1}}', ", column 'a': found an object inside, expected numbers and text, or a list of them"),
+        ('{"a": [{"b": 1}]}', ", column 'a': found an object inside, expected numbers and text, or a list of them"),
     ],
 )
 def test_a_malformed_json_line(ingest: Ingest, tmp_path: Path, line: str, reason: str) -> None:

@@ -124,3 +124,12 @@ def test_an_unknown_format_is_refused_and_not_read_as_another() -> None:
         SettingsError, match=r"received the format 'avro', expected one of csv, parquet, jsonl, tfrecord"
     ):
         source_of("avro", ReadingSettings())
+
+
+def test_a_bucket_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as caught:
+        resolve(DataSettings(path="s3://trips/2026.csv"), tmp_path)
+    assert str(caught.value) == (
+        "data.path is s3://trips/2026.csv, expected files of this machine: raw data are not read from buckets.\n"
+        "Mount the bucket, or copy what is wanted: aws s3 cp --recursive, gcloud storage cp --recursive."
+    )

@@ -91,9 +91,31 @@ def test_parquet_types(ingest: Ingest, tmp_path: Path) -> None:
     ]
 
 
-def test_parquet_refuses_structs(ingest: Ingest, tmp_path: Path) -> None:
-    pq.write_table(pa.table({"p": pa.array([{"x": 1}])}), tmp_path / "data.parquet")
-    with pytest.raises(DataError, match=r"column 'p': found the type struct<x: int64>, expected numbers, text, dates"):
+def test_what_is_in_a_struct_is_a_column_of_its_own(ingest: Ingest, tmp_path: Path) -> None:
+    held = [{"n": 1, "p": {"x": 1, "q": {"y": "a"}}}, {"n": 2, "p": None}, {"n": 3, "p": {"x": 3, "q": None}}]
+    pq.write_table(pa.Table.from_pylist(held), tmp_path / "data.parquet")
+    examples, _ = ingest("data.parquet")
+    of_parquet = rows(examples)
+    assert of_parquet == [
+        {"n": [1], "p.x": [1], "p.q.y": [b"a"]},
+        {"n": [2], "p.x": [], "p.q.y": []},
+        {"n": [3], "p.x": [3], "p.q.y": []},
+    ]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in held[:1]))
+    examples, _ = ingest("data.jsonl")
+    assert rows(examples) == of_parquet[:1]
+
+
+def test_a_column_may_not_be_a_key_with_a_dot_too(ingest: Ingest, tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_text('{"a.b": 1, "a": {"b": 2}}\n')
+    with pytest.raises(BadRowError, match=r"column 'a\.b': found it twice: as a key with a dot, and as"):
+        ingest("data.jsonl")
+
+
+def test_parquet_refuses_maps(ingest: Ingest, tmp_path: Path) -> None:
+    column = pa.array([[("x", 1)]], pa.map_(pa.string(), pa.int64()))
+    pq.write_table(pa.table({"p": column}), tmp_path / "data.parquet")
+    with pytest.raises(DataError, match=r"column 'p': found the type map<.*>, expected numbers, text, dates"):
         ingest("data.parquet")
 
 

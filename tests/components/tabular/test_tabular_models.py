@@ -10,7 +10,7 @@ import tf_keras
 from components.tabular import models
 from components.tabular.analysis import InMemory
 from components.tabular.features import Categories, Numbers, Texts, transformed
-from components.tabular.labels import Amount, Classes, LabelColumn
+from components.tabular.labels import Amount, Classes, LabelColumn, SeveralOf
 from components.tabular.losses import MembersLoss, member_mean
 from components.trainer.features import Feature
 
@@ -24,7 +24,7 @@ def rows(label: LabelColumn, labels: list[str] | np.ndarray) -> tuple[dict[str, 
         "x": tf.constant(x, tf.float32),
         "c": tf.constant(["a", "b"] * (ROWS // 2)),
         "t": tf.constant(["some words"] * ROWS),
-        "y": tf.constant(labels, tf.string if isinstance(label, Classes) else tf.float32),
+        "y": tf.constant(labels, tf.float32 if isinstance(label, Amount) else tf.string),
     }
     analysis = InMemory()
     outputs = transformed(inputs, [Numbers(["x"]), Categories(["c"]), Texts(["t"])], label, analysis)
@@ -78,3 +78,38 @@ def test_weights_of_classes_count_in_the_loss_and_not_in_what_is_served() -> Non
     weighed = MembersLoss(label, (1.0, 4.0)).call(tf.constant([1]), logits)
     np.testing.assert_allclose(weighed, 4 * plain, rtol=1e-6)
     np.testing.assert_allclose(member_mean(logits, label, (1.0, 4.0)), [[0.5]], rtol=1e-6)
+
+
+def test_several_names_are_served_with_the_probability_of_each() -> None:
+    position = np.linspace(-1, 1, ROWS)
+    wanted = np.stack([position > 0, np.abs(position) > 0.5, np.zeros(ROWS, bool)], axis=1)
+    texts = [";".join(np.array(["right", "far", "never"])[row]) for row in wanted]
+    served = fitted(SeveralOf("y", ["right", "far", "never"], separator=";"), texts, {"members": 4})
+    assert served["names"].tolist()[0] == [b"right", b"far", b"never"]
+    assert served["probabilities"].shape == (ROWS, 3)
+    assert ((served["probabilities"] > 0.5) == wanted).mean() > 0.9
+
+
+def test_several_names_each_have_a_cross_entropy() -> None:
+    logits = tf.constant([[[0.0, np.log(3.0)], [0.0, 0.0]]], tf.float32)
+    loss = MembersLoss(SeveralOf("y", ["a", "b"])).call(tf.constant([[1.0, 0.0]]), logits)
+    np.testing.assert_allclose(loss, [(np.log(2) + np.log(4) + np.log(2) + np.log(2)) / 4], rtol=1e-6)
+    np.testing.assert_allclose(member_mean(logits, SeveralOf("y", ["a", "b"]))[0, 0], 0.5)
+
+
+def test_several_names_of_lists_and_of_texts() -> None:
+    label = SeveralOf("y", ["red", "round", "7"])
+    lists = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], [" red", "round", "blue"], [3, 2])
+    assert label.values(lists).numpy().tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 0]]
+    numbers = tf.SparseTensor([[1, 0]], tf.constant([7], tf.int64), [2, 1])
+    assert label.values(numbers).numpy().tolist() == [[0, 0, 0], [0, 0, 1]]
+    assert label.values(tf.constant([["red", "red"], ["7", ""]])).numpy().tolist() == [[1, 0, 0], [0, 0, 1]]
+    texts = tf.SparseTensor([[0, 0], [2, 0]], ["round; red", "7"], [3, 1])
+    marked = SeveralOf("y", ["red", "round", "7"], separator=";")
+    assert marked.values(texts).numpy().tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
+
+
+def test_classes_may_ignore_case() -> None:
+    words = tf.constant([" ADELIE", "adelie", "Café", "CAFÉ", "other"])
+    assert Classes("y", ["Adelie", "café"], ignore_case=True).values(words).numpy().tolist() == [0, 0, 1, 1, -1]
+    assert Classes("y", ["Adelie", "café"]).values(words).numpy().tolist() == [-1, -1, -1, -1, -1]
