@@ -61,8 +61,8 @@ def survey(name: str, command: str, path: str, label: str, root: Path, ask: Ask)
     columns, notes = _decided([column for column in found if column.name != label], table, task, ask)
     newer = _newer_rows(columns, table, task)
     if newer and ask(
-        f"Learn from rows before {newer.start}, and be judged on the {newer.newer:,} later ones (by {newer.column})? "
-        "Else rows are drawn at random",
+        f"Learn from rows before {newer.start} and judge by the {newer.newer:,} newer ones, as {newer.column} says "
+        "(no: draw them at random)?",
         True,
     ):
         data["split_by_time"] = {"column": newer.column, "starts": {"eval": newer.start}}

@@ -188,7 +188,7 @@ def test_the_newest_rows_are_judged_on_if_the_user_says_so(look: Look, tmp_path:
     asked: list[str] = []
     plan = look("rows.csv", asked=asked)
     assert asked == [
-        "Learn from rows before 2016-01-01, and be judged on the 40 later ones (by seen)? Else rows are drawn at random"
+        "Learn from rows before 2016-01-01 and judge by the 40 newer ones, as seen says (no: draw them at random)?"
     ]
     assert (plan.train_rows, plan.eval_rows) == (160, 40)
     assert "starts: {eval: 2016-01-01}" in files.recipe_yaml(plan)

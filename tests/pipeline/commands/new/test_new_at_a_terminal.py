@@ -1,0 +1,73 @@
+"""The questions of `millrace new`, as a user at a terminal answers them."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+SOURCE = Path(__file__).resolve().parents[4]
+QUESTION = b"[Y/n]: "
+CTRL_C = b"\x03"
+PATIENCE_SECONDS = 120.0
+
+
+def talk(folder: Path, answers: Sequence[bytes]) -> tuple[str, int]:
+    """What `millrace new` shows at a terminal where each of its questions gets an answer, and its exit code."""
+    code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from pipeline.cli import main; main()"
+    arguments = ["new", "mine", "rows.csv", "--label", "kind"]
+    ours, its = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code, *arguments],
+        cwd=folder,
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        start_new_session=True,
+        # A terminal of its own, so that Ctrl-C reaches it.
+        preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),
+    )
+    os.close(its)
+    shown, left = b"", list(answers)
+    while select.select([ours], [], [], PATIENCE_SECONDS)[0]:
+        try:
+            data = os.read(ours, 1 << 16)
+        except OSError:  # Linux's way to say that nobody has the terminal open any more.
+            break
+        shown += data
+        if left and shown.endswith(QUESTION):
+            os.write(ours, left.pop(0))
+    os.close(ours)
+    return shown.decode(), process.wait(PATIENCE_SECONDS)
+
+
+def write_rows(folder: Path) -> None:
+    rows = [f"{2000 + row // 10}-01-01,{row * 7 % 13},{['Ape', 'ape', 'Bee'][row * 5 % 3]}" for row in range(200)]
+    (folder / "rows.csv").write_text("seen,size,kind\n" + "\n".join(rows) + "\n")
+
+
+def test_each_question_is_asked_until_it_is_answered(tmp_path: Path) -> None:
+    write_rows(tmp_path)
+    shown, code = talk(tmp_path, [b"maybe\n", b"\n", b"n\n"])
+    assert code == 0, shown
+    same = "These classes of kind differ only in case: Ape = ape. Are they the same? [Y/n]: "
+    assert shown.count(same) == 2
+    assert f"{same}maybe\r\nError: invalid input" in shown
+    assert shown.count("judge by the 40 newer ones, as seen says (no: draw them at random)? [Y/n]: ") == 1
+    settings = yaml.safe_load((tmp_path / "recipes" / "mine" / "recipe.yaml").read_text())
+    assert "split_by_time" not in settings["data"]
+    assert "ignore_case=True" in (tmp_path / "recipes" / "mine" / "features.py").read_text()
+
+
+def test_ctrl_c_at_a_question_writes_nothing(tmp_path: Path) -> None:
+    write_rows(tmp_path)
+    shown, code = talk(tmp_path, [CTRL_C])
+    assert code != 0
+    assert "Aborted!" in shown
+    assert not (tmp_path / "recipes").exists()
