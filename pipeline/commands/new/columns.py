@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from components.example_gen.formats import FORMATS
 from pipeline.commands.new.table import Cells, is_number
 
 NA_TOKENS = frozenset({"na", "n/a", "#n/a", "null", "none", "nil", "nan", "?", "-", "--", ".", "missing", "unknown"})
@@ -36,6 +37,7 @@ MAX_CATEGORIES = 200
 WORDS_OF_A_TEXT = 4
 """A column whose cells have more words than this, in the mean, is text."""
 
+IMAGE_SUFFIXES = FORMATS["images"].suffixes
 MIN_ROWS_FOR_AN_ID = 20
 LEAST_SHARE = 0.005
 """A column with values in a smaller share of the rows than this may have none in a split, and teaches nothing."""
@@ -177,6 +179,9 @@ def _is_date(texts: Sequence[str], format_: str) -> bool:
 def _words(found: Found, texts: list[str], holds: str) -> Found:
     if sum(len(text.split()) for text in texts) > WORDS_OF_A_TEXT * len(texts):
         return replace(found, use="text", holds="text", why="a bag of words")
+    if all(text.lower().endswith(IMAGE_SUFFIXES) for text in texts):
+        why = "put images into a folder for each class (data/cat/1.png) and begin with a copy of recipes/cifar10"
+        return replace(found, holds="image files", why=why)
     if found.distinct == len(texts) >= MIN_ROWS_FOR_AN_ID:
         return replace(found, holds="ids", why="every row has another")
     if _ID_NAME.search(found.name) and found.distinct > MAX_CATEGORIES:

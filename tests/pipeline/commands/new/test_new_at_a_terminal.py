@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
 import subprocess
 import sys
+import termios
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,7 +33,7 @@ def talk(folder: Path, answers: Sequence[bytes]) -> tuple[str, int]:
         stderr=its,
         start_new_session=True,
         # A terminal of its own, so that Ctrl-C reaches it.
-        preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(its)
     shown, left = b"", list(answers)
