@@ -1,0 +1,87 @@
+"""What trees learn from: the columns of `features.transformed`, as numbers with NaN and as codes of categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+import tf_keras
+
+from components.tabular import features as tabular
+from components.tabular.trees import MISSING_CODE, MOST_CATEGORIES
+from components.trainer.features import Feature
+
+MOST_WORDS = 200
+"""The most frequent words of texts, each of which is a column that says whether a row has it."""
+
+FEWEST_ROWS = 2
+"""A category of fewer rows shares the code of rare ones."""
+
+
+class TreeColumns(tf_keras.layers.Layer):
+    """The features of a row as two tensors: codes, int32 [batch, categories], and numbers, float32 [batch, numbers].
+
+    A column of categories or hashes has up to 255 codes, the most frequent of its ids in the training rows; the others share
+    the last one. An id that was not there in training is missing.
+
+    Args:
+        features: The model's inputs.
+        rows: The training rows by feature, for the ids that are in them.
+        name: The layer's.
+    """
+
+    def __init__(self, features: Sequence[Feature], rows: Mapping[str, npt.NDArray[Any]], name: str) -> None:
+        super().__init__(name=name, dtype="float32", trainable=False)
+        self._numbers = [f.name for f in features if f.name == tabular.NUMBERS]
+        self._words = {f.name: min(MOST_WORDS, (f.num_categories or 1) - 1) for f in features if f.name == tabular.WORDS}
+        self._codes = {
+            feature.name: self._constant(f"codes_{feature.name}", codes_of(rows[feature.name], feature.num_categories or 0))
+            for feature in features
+            if feature.name in (tabular.CATEGORIES, tabular.HASHES)
+        }
+        self.categories = sum(int(np.prod(f.shape)) for f in features if f.name in self._codes)
+
+    def _constant(self, name: str, values: npt.NDArray[np.int32]) -> tf.Variable:
+        initial = tf_keras.initializers.Constant(values)
+        return self.add_weight(name, values.shape, "int32", initial, trainable=False)
+
+    def call(self, inputs: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Keras's hook; see the class."""
+        rows = tf.shape(next(iter(inputs.values())))[0]
+        codes = [tf.gather(table, inputs[name]) for name, table in self._codes.items()]
+        numbers = [
+            tf.where(inputs[tabular.RANKS] < 0, np.nan, tf.cast(inputs[name], tf.float32)) for name in self._numbers
+        ]
+        for name, most in self._words.items():
+            # Ids are in the order of frequency; 0 is no word.
+            has_word = inputs[name][:, :, tf.newaxis] == tf.range(1, most + 1, dtype=inputs[name].dtype)
+            numbers.append(tf.reduce_max(tf.cast(has_word, tf.float32), axis=1))
+        return (
+            tf.concat(codes, axis=1) if codes else tf.zeros([rows, 0], tf.int32),
+            tf.concat(numbers, axis=1) if numbers else tf.zeros([rows, 0]),
+        )
+
+
+def codes_of(ids: npt.NDArray[np.int64], num_ids: int) -> npt.NDArray[np.int32]:
+    """The code of each id, (num_ids, ): without gaps in each column, the most frequent first.
+
+    Args:
+        ids: (rows, columns), no id in two columns.
+        num_ids: All there are.
+    """
+    codes = np.full(num_ids, MISSING_CODE, np.int32)
+    for column in ids.T:
+        found, counts = np.unique(column, return_counts=True)
+        ranked = found[np.argsort(-counts, kind="stable")]
+        frequent = int((counts >= FEWEST_ROWS).sum())
+        codes[ranked] = np.minimum(np.arange(len(ranked)), min(frequent, MOST_CATEGORIES - 1))
+    return codes
+
+
+def as_table(codes: npt.NDArray[np.int32], numbers: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Both side by side as scikit-learn takes them, categories first; NaN where missing."""
+    known = np.where(codes == MISSING_CODE, np.nan, codes.astype(np.float64))
+    return np.concatenate([known, numbers.astype(np.float64)], axis=1)
