@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy.typing as npt
 import tensorflow as tf
 
 from components.tabular.tensors import RawFeature, as_float, as_words
@@ -86,6 +87,10 @@ class Amount:
     def values(self, raw: RawFeature) -> tf.Tensor:
         """Returns the numbers, float32 [batch]; NaN where missing."""
         return as_float(raw)
+
+    def standardized(self, amounts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Returns amounts in the model's unit."""
+        return (amounts - self.mean) / self.deviation
 
 
 LabelColumn: TypeAlias = Classes | SeveralOf | Amount

@@ -26,7 +26,9 @@ class Params(Settings):
     """The keys of `trainer.params` in recipe.yaml, with their defaults.
 
     Attributes:
-        model: `network`, or `linear`: a weight for each number, word and category.
+        model: `network`; `linear`: a weight for each number, word and category; with `competition.train` in model.py
+            also `trees`, the `average` of all `models`, or `best`: the one of these that training rows show to be best.
+        models: The candidates for `best`.
         members: Networks in the ensemble.
         hidden_units: Of each member, layer by layer.
         number_bins: Parts of equally many rows that the range of each number is divided into.
@@ -39,7 +41,10 @@ class Params(Settings):
             are served as if all had counted the same.
     """
 
-    model: Literal["network", "linear"] = "network"
+    model: Literal["best", "trees", "network", "linear", "average"] = "network"
+    models: tuple[Literal["trees", "network", "linear"], ...] = Field(
+        default=("trees", "network", "linear"), min_length=1
+    )
     members: int = Field(default=8, ge=1)
     hidden_units: tuple[int, ...] = (64, 64)
     number_bins: int = Field(default=12, ge=1)
@@ -52,7 +57,7 @@ class Params(Settings):
 
 
 def build_model(features: Sequence[Feature], label: LabelColumn, params: Mapping[str, Any]) -> tf_keras.Model:
-    """Returns the uncompiled model; its output `logits` is float32 [batch, members, units].
+    """Returns the uncompiled network, or linear model; its output `logits` is float32 [batch, members, units].
 
     `units` is 1 for an amount and for two classes, else the number of classes; a linear model has 1 member.
 
@@ -68,11 +73,12 @@ def build_model(features: Sequence[Feature], label: LabelColumn, params: Mapping
     }
     units = num_units(label)
     logits = _linear(features, inputs, units)[:, tf.newaxis, :]
-    if settings.model == "network":
+    kind = "linear" if settings.model == "linear" else "network"
+    if kind == "network":
         logits = _network(_encoded(features, inputs, settings), units, settings) + logits
     # In float32 even under mixed precision: half precision is too coarse for probabilities near 0 and 1.
     return tf_keras.Model(
-        inputs, tf_keras.layers.Activation("linear", dtype="float32", name="logits")(logits), name=settings.model
+        inputs, tf_keras.layers.Activation("linear", dtype="float32", name="logits")(logits), name=kind
     )
 
 

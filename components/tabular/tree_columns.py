@@ -17,6 +17,8 @@ from components.trainer.features import Feature
 MOST_WORDS = 200
 """The most frequent words of texts, each of which is a column that says whether a row has it."""
 
+CHUNK = 8_192
+
 FEWEST_ROWS = 2
 """A category of fewer rows shares the code of rare ones."""
 
@@ -24,8 +26,8 @@ FEWEST_ROWS = 2
 class TreeColumns(tf_keras.layers.Layer):
     """The features of a row as two tensors: codes, int32 [batch, categories], and numbers, float32 [batch, numbers].
 
-    A column of categories or hashes has up to 255 codes, the most frequent of its ids in the training rows; the others share
-    the last one. An id that was not there in training is missing.
+    A column of categories or hashes has up to 255 codes, the most frequent of its ids in the training rows; the others
+    share the last one. An id that was not there in training is missing.
 
     Args:
         features: The model's inputs.
@@ -36,9 +38,13 @@ class TreeColumns(tf_keras.layers.Layer):
     def __init__(self, features: Sequence[Feature], rows: Mapping[str, npt.NDArray[Any]], name: str) -> None:
         super().__init__(name=name, dtype="float32", trainable=False)
         self._numbers = [f.name for f in features if f.name == tabular.NUMBERS]
-        self._words = {f.name: min(MOST_WORDS, (f.num_categories or 1) - 1) for f in features if f.name == tabular.WORDS}
+        self._words = {
+            f.name: min(MOST_WORDS, (f.num_categories or 1) - 1) for f in features if f.name == tabular.WORDS
+        }
         self._codes = {
-            feature.name: self._constant(f"codes_{feature.name}", codes_of(rows[feature.name], feature.num_categories or 0))
+            feature.name: self._constant(
+                f"codes_{feature.name}", codes_of(rows[feature.name], feature.num_categories or 0)
+            )
             for feature in features
             if feature.name in (tabular.CATEGORIES, tabular.HASHES)
         }
@@ -63,6 +69,18 @@ class TreeColumns(tf_keras.layers.Layer):
             tf.concat(codes, axis=1) if codes else tf.zeros([rows, 0], tf.int32),
             tf.concat(numbers, axis=1) if numbers else tf.zeros([rows, 0]),
         )
+
+    def in_chunks(
+        self, inputs: Mapping[str, npt.NDArray[Any]]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """What `call` returns, of rows in memory."""
+        rows = len(next(iter(inputs.values())))
+        parts = [
+            self({name: column[start : start + CHUNK] for name, column in inputs.items()})
+            for start in range(0, rows, CHUNK)
+        ]
+        codes, numbers = zip(*parts, strict=True)
+        return np.concatenate(codes), np.concatenate(numbers)
 
 
 def codes_of(ids: npt.NDArray[np.int64], num_ids: int) -> npt.NDArray[np.int32]:

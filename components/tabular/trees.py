@@ -1,8 +1,8 @@
 """Gradient-boosted trees as a layer of plain TensorFlow operations.
 
-scikit-learn's HistGradientBoosting grows them; what it grew is put into arrays, which the layer's weights are. All trees
-are walked at once, a level a step, by gathers and comparisons, so that the SavedModel needs nothing besides TensorFlow,
-and TensorFlow Lite converts it.
+scikit-learn's HistGradientBoosting grows them; what it grew is put into arrays, which the layer's weights are. All
+trees are walked at once, a level a step, by gathers and comparisons, so that the SavedModel needs nothing besides
+TensorFlow, and TensorFlow Lite converts it.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Forest:
 
     Attributes:
         roots: (trees, ) int32: where each tree begins; tree `i` adds to output `i % outputs`.
-        feature: (nodes, ) int32: the column that a node looks at, counted over categories first and then numbers; that of
-            a leaf is 0.
+        feature: (nodes, ) int32: the column that a node looks at, counted over categories first and then numbers; that
+            of a leaf is 0.
         threshold: (nodes, ) float32: rows whose number is not above it go left. A leaf sends every row left.
         left: (nodes, ) int32: the left child; a leaf is its own.
         missing_left: (nodes, ) bool: whether a missing value goes left.
@@ -77,8 +77,8 @@ def forest_of(model: Any, categories: int) -> Forest:
     """The trees of a fitted HistGradientBoostingClassifier or -Regressor.
 
     Args:
-        model: Fitted on columns of which the first `categories` are categories, coded 0, 1, … without gaps in its training
-            rows, or NaN.
+        model: Fitted on columns of which the first `categories` are categories, coded 0, 1, … without gaps in its
+            training rows, or NaN.
         categories: Their number.
     """
     trees = [tree for trees in model._predictors for tree in trees]
@@ -182,7 +182,8 @@ class Trees(tf_keras.layers.Layer):
         """Returns float32 [batch, outputs].
 
         Args:
-            inputs: Codes of categories, int32 [batch, categories], and numbers, float32 [batch, numbers], NaN if missing.
+            inputs: Codes of categories, int32 [batch, categories], and numbers, float32 [batch, numbers], NaN if
+                missing.
         """
         codes, numbers = inputs
         is_missing = tf.math.is_nan(numbers)

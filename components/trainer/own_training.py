@@ -16,7 +16,7 @@ import numpy.typing as npt
 import tensorflow as tf
 import tf_keras
 
-from components.trainer import building, devices, heads
+from components.trainer import building, devices, heads, schedule
 from components.trainer.features import Feature
 from components.trainer.inputs import Rows, Split
 from components.trainer.job import Job, Result
@@ -69,6 +69,7 @@ class Training:
         self.state_dir = _state_dir(job)
         self._recipe, self._job, self._splits, self._fit = recipe, job, splits, fit
         self._fitted: tuple[tf_keras.Model, Result] | None = None
+        self._starts: dict[tf_keras.Model, list[Any]] = {}
         self._epochs = 0
 
     def build(self, **params: Any) -> tf_keras.Model:
@@ -84,7 +85,7 @@ class Training:
             self.log(why_float32)
         return model
 
-    def compile(self, model: tf_keras.Model, **params: Any) -> None:
+    def compile(self, model: tf_keras.Model, /, **params: Any) -> None:
         """Compiles a model with the recipe's `compile_arguments` as they stand, without `trainer.optimization`.
 
         Args:
@@ -95,7 +96,7 @@ class Training:
         heads.check_arguments(model, arguments)
         model.compile(**arguments)
 
-    def fit(self, model: tf_keras.Model, epochs: int | None = None, **params: Any) -> tf_keras.Model:
+    def fit(self, model: tf_keras.Model, /, epochs: int | None = None, **params: Any) -> tf_keras.Model:
         """Trains a model as the Trainer does without this function, and resumes it if it was interrupted.
 
         Args:
@@ -121,6 +122,43 @@ class Training:
         job = self._job.model_copy(update={"settings": settings, "checkpoint_root": root})
         self._fitted = (model, self._fit(model, job=job))
         return model
+
+    def fit_rows(
+        self,
+        model: tf_keras.Model,
+        inputs: Mapping[str, npt.NDArray[Any]],
+        label: npt.NDArray[Any],
+        weights: npt.NDArray[Any],
+        /,
+        **params: Any,
+    ) -> None:
+        """Trains a model on some rows as `fit` does on all, without history, callbacks and resuming.
+
+        It is the first phase where there are several.
+
+        Args:
+            model: Keeps its weights; if it was trained by this function before, its optimizer begins anew.
+            inputs: Features by name, each [rows, …].
+            label: [rows]; there is a single label.
+            weights: [rows]; they count where `trainer.sample_weight` is set.
+            params: Replace those of `trainer.params`.
+        """
+        layout = self._split("train").layout
+        named = {**inputs, str(layout.label): label}
+        if layout.sample_weight:
+            named[layout.sample_weight] = weights.astype(np.float32)
+        split = Split([], layout, len(label), {name: tf.constant(column) for name, column in named.items()})
+        given = self._with(params)
+        settings = given.model_copy(update={"batch_size": min(given.batch_size, split.rows)})
+        batches = split.training_batches(settings.batch_size, settings.seed, settings.input)
+        [plan, *_] = schedule.plan_phases(settings, split.rows)
+        if model in self._starts:
+            for variable, value in zip(model.optimizer.variables, self._starts[model], strict=True):
+                variable.assign(value)
+        else:
+            building.compile_model(model, self._recipe, settings, plan, split.first_rows())
+            self._starts[model] = [variable.numpy() for variable in model.optimizer.variables]
+        model.fit(batches, epochs=plan.epochs, steps_per_epoch=plan.steps_per_epoch, verbose=0)
 
     def batches(self, split: str = "train") -> tf.data.Dataset:
         """Batches of `(features, label)`, with the weights third where `trainer.sample_weight` is set.

@@ -79,7 +79,7 @@ def recipe_yaml(plan: Plan) -> str:
             "  # At this size a step is overhead, not arithmetic: nothing to gain from less precision.",
             "  precision: float32",
             "  optimization: {learning_rate_schedule: {decay: cosine}}",
-            "  # model: linear is the baseline. See `Params` in components/tabular/models.py for the others.",
+            "  # model: best compares trees, network and linear on training rows; or name one. See docs/own-data.md.",
             *textwrap.indent(_section("params", plan.params), "  ").splitlines(),
             "",
             _section("evaluator", evaluator),
@@ -185,8 +185,9 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from components.tabular import models
+from components.tabular import competition, models
 from components.trainer.features import Feature
+from components.trainer.own_training import Training
 
 from .features import LABEL
 {names}
@@ -199,6 +200,11 @@ def build_model(features: Sequence[Feature], params: Mapping[str, Any]) -> tf_ke
 def compile_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of `model.compile`: optimizer, loss and metrics."""
     return models.compile_arguments(LABEL, params)
+
+
+def train(training: Training) -> tf_keras.Model:
+    """Returns the best of several kinds of model, as training rows show; see `competition.train`."""
+    return competition.train(training, LABEL)
 
 
 def serving_outputs(outputs: Mapping[str, tf.Tensor], params: Mapping[str, Any]) -> dict[str, tf.Tensor]:

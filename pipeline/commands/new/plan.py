@@ -72,7 +72,7 @@ class Plan:
     @property
     def params(self) -> dict[str, Any]:
         """The `trainer.params`."""
-        params: dict[str, Any] = {"model": "network", "learning_rate": 0.002, "dropout": 0.15, "weight_decay": 0.02}
+        params: dict[str, Any] = {"model": "best", "learning_rate": 0.002, "dropout": 0.15, "weight_decay": 0.02}
         numbers = len(self.named("number")) + 5 * len(self.named("date"))
         if numbers * 8 > ENCODED_WIDTH:
             params["number_width"] = max(2, ENCODED_WIDTH // numbers)
