@@ -74,6 +74,9 @@ REQUIREMENTS = [
     # Images: read, checked and written as PNG without TensorFlow; the digits of the image recipe.
     "pillow",
     "scikit-learn",
+    # Trees and linear models for tables: as many threads as help, and sparse columns.
+    "threadpoolctl",
+    "scipy",
 ]
 
 DEVELOPMENT = [

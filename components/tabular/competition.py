@@ -26,8 +26,8 @@ from contracts.competition import Candidate as Judged
 MOST_ROWS = 100_000
 """Rows that the candidates are judged by, and learn from, before the winner learns from all."""
 
-FEW_ROWS, VERY_FEW_ROWS = 5_000, 1_000
-"""Up to so many rows all of them are judged, in 3 folds or 5, so that the choice is not that of a few."""
+FEW_ROWS, VERY_FEW_ROWS = 1_000, 500
+"""With fewer rows all of them are judged, in 3 folds or 5, so that the choice is not that of a few."""
 
 HELD_OUT = 0.25
 """The part that is judged where there are more rows."""

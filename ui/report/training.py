@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from contracts.competition import Candidate, read_competition
 from contracts.content import ContentError
 from contracts.history import VALIDATION, History, read_history
 from contracts.labels import label_text
@@ -49,6 +50,7 @@ def training_section(source: Source, _surroundings: Surroundings) -> Parts:
 
     facts = [(name.replace("_", " "), str(value)) for name, value in card.training.items() if name in FACTS]
     return [
+        *_competed(source),
         Text("".join(sentences)),
         Group(_curves({"": history}), "grid"),
         Table(
@@ -57,6 +59,32 @@ def training_section(source: Source, _surroundings: Surroundings) -> Parts:
             [Column("Metric", str), *columns(history.epochs, "last"), *columns(best, "best")],
         ),
         Facts(facts) if facts else None,
+    ]
+
+
+def _competed(source: Source) -> Parts:
+    """Which kinds of model were compared on training rows, and why one was trained; empty if none were."""
+    model_run = source.artifact("Trainer", "model_run")
+    competition = model_run and read_competition(model_run)
+    if not competition:
+        return []
+
+    def ahead(candidate: Candidate) -> str:
+        if candidate.name == competition.winner:
+            return "trained on all rows"
+        return f"{number(candidate.ahead)} ({number(candidate.ahead_low)} to {number(candidate.ahead_high)})"
+
+    return [
+        Text(f"Trained: {competition.winner}, {competition.why}."),
+        Table(
+            f"Candidates, by {competition.metric} on {competition.rows:,} training rows that they did not learn from",
+            competition.candidates,
+            [
+                Column("Candidate", lambda candidate: candidate.name),
+                Column(competition.metric, lambda candidate: number(candidate.value), "number"),
+                Column("The trained one is ahead by (95 %)", ahead, "number"),
+            ],
+        ),
     ]
 
 
