@@ -11,6 +11,7 @@ from pathlib import Path
 
 import yaml
 
+from contracts.competition import COMPETITION_FILE, Competition
 from serving import in_process
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -78,6 +79,14 @@ def test_a_file_becomes_a_served_model(tmp_path: Path) -> None:
 
     ran = millrace(tmp_path, "run", "birds")
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    [folder] = (tmp_path / "artifacts" / "pipelines" / "birds" / "Trainer" / "model_run").iterdir()
+    compared = Competition.model_validate_json((folder / COMPETITION_FILE).read_text(encoding="utf-8"))
+    assert {candidate.name for candidate in compared.candidates} == {"trees", "network", "linear", "average"}
+    assert compared.metric == "AUC"
+    [log] = (tmp_path / "artifacts" / "logs").glob("birds-*")
+    assert f"Trained: {compared.winner}, {compared.why}" in (log / "Trainer.log").read_text(encoding="utf-8")
+    assert "training rows that they did not learn from" in (log / "report.html").read_text(encoding="utf-8")
+
     [version] = (tmp_path / "artifacts" / "serving" / "birds").iterdir()
     with in_process.serve("birds", version, LOAD_SECONDS) as server:
         rows = [

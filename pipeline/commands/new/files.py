@@ -282,10 +282,10 @@ millrace serve {plan.name}
 ## The model
 
 `trainer.params.model: best` lets gradient-boosted trees, a network, a linear model and the mean of these compete. Each
-learns from a part of the training rows and is judged on another, by {plan.measured[0].name}; the evaluation rows stay out
-of it. The best is trained on all training rows; where nothing separates it from the mean, the mean is. By how much it was
-ahead, and the interval of that, stand in the Trainer's log and in the report of each run. `model: trees`, `network`,
-`linear` or `average` trains that one without a competition.
+learns from a part of the training rows and is judged on another, by {plan.measured[0].name}; the evaluation rows stay
+out of it. The best is trained on all training rows; where nothing separates it from the mean, the mean is. By how much
+it was ahead, and the interval of that, stand in the Trainer's log and in the report of each run. `model: trees`,
+`network`, `linear` or `average` trains that one without a competition.
 
 ## The bars, and why these
 
