@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -158,7 +159,10 @@ class Linear:
     def fit(self, rows: Rows) -> tf_keras.Model:
         """See `Candidate`; how much is regularized is found with the first rows."""
         parts = design(self._training.features, rows.inputs)
-        weights, intercept = self._solved(parts, rows)
+        with warnings.catch_warnings():
+            # A fit that would gain by more steps, or options that SciPy no longer knows: judged by what it predicts.
+            warnings.simplefilter("ignore")
+            weights, intercept = self._solved(parts, rows)
         model = self._training.build(model="linear")
         start = 0
         for name, matrix in parts.items():

@@ -35,6 +35,10 @@ MOST_CATEGORIES = 255
 MISSING_CODE = 255
 """The code of a category that is missing, or was not there in training."""
 
+LARGEST, BEYOND = 1e38, 3e38
+"""The largest number that is told from a missing one, and where missing ones are put: not at infinity, which TensorFlow
+Lite 2.21 takes for the largest float32."""
+
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
 
@@ -119,7 +123,7 @@ def _tree(tree: Any, start: int, first_table: int) -> tuple[dict[str, npt.NDArra
     table = np.cumsum(is_category) + first_table - 1
     part = {
         "feature": np.where(is_leaf, 0, nodes["feature_idx"]),
-        "threshold": np.where(is_leaf, np.inf, _not_above(nodes["num_threshold"])),
+        "threshold": np.where(is_leaf, BEYOND, _not_above(nodes["num_threshold"])),
         "left": start + np.where(is_leaf, np.arange(len(order)), placed[np.where(is_leaf, 0, nodes["left"])]),
         "missing_left": is_leaf | nodes["missing_go_to_left"].astype(bool),
         "value": np.where(is_leaf, nodes["value"], 0.0),
@@ -131,11 +135,12 @@ def _tree(tree: Any, start: int, first_table: int) -> tuple[dict[str, npt.NDArra
 
 
 def _not_above(thresholds: npt.NDArray[np.float64]) -> Floats:
-    """The largest finite float32 that is not above each threshold: finite numbers of float32 then go the same way.
+    """The largest float32 that is not above each threshold: numbers of float32 then go the same way.
 
-    A split into known and missing has the threshold infinity, beyond which the layer puts what is missing.
+    A split into known and missing has the threshold infinity; here it is `LARGEST`, beyond which the layer puts what is
+    missing.
     """
-    rounded = np.minimum(thresholds, float(np.finfo(np.float32).max)).astype(np.float32)
+    rounded = np.minimum(thresholds, LARGEST).astype(np.float32)
     above = rounded.astype(np.float64) > thresholds
     return np.where(above, np.nextafter(rounded, np.float32(-np.inf)), rounded)
 
@@ -187,7 +192,7 @@ class Trees(tf_keras.layers.Layer):
         """
         codes, numbers = inputs
         is_missing = tf.math.is_nan(numbers)
-        below, above = (tf.where(is_missing, limit, numbers) for limit in (-np.inf, np.inf))
+        below, above = (tf.where(is_missing, limit, numbers) for limit in (-BEYOND, BEYOND))
         columns = tf.concat([tf.cast(codes, tf.float32), below, above], axis=1)
         rows = tf.shape(columns)[0]
         first = (tf.range(rows) * tf.shape(columns)[1])[:, tf.newaxis]

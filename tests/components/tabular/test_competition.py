@@ -81,7 +81,8 @@ def test_the_linear_model_is_scikit_learn_s(tmp_path: Path) -> None:
     from scipy import sparse
 
     matrix = sparse.hstack(list(design(features, rows.inputs).values()), format="csr")
-    expected = LogisticRegression(C=linear._regularization, max_iter=1000).fit(matrix, rows.label)
+    expected = LogisticRegression(C=linear._regularization, solver="liblinear", max_iter=1000, tol=1e-8)
+    expected.fit(matrix, rows.label)
     np.testing.assert_allclose(found, expected.decision_function(matrix), rtol=0.05, atol=0.05)
     assert roc_auc_score(rows.label, found) > 0.95
 
