@@ -50,6 +50,8 @@ def main(names: tuple[str, ...], json_path: Path | None, keep: bool) -> None:
             nodes = ", ".join(f"{node} {seconds:.1f} s" for node, seconds in result["nodes"].items())
             console.print(nodes, style="dim")
     console.print(table)
+    ahead = sum(_behind(result) < 0 for result in results)
+    console.print(f"Ahead of both on {ahead} of {len(results)} sets")
     command.write_json(json_path, results)
 
 
@@ -124,10 +126,15 @@ def yardsticks(project: Path, name: str) -> tuple[float, float]:
     return values[0], values[1]
 
 
-def _cells(result: dict[str, Any]) -> list[str]:
+def _behind(result: dict[str, Any]) -> float:
+    """How far the model is behind the better of scikit-learn's; negative if it is ahead."""
     amount = result["metric"] == "RootMeanSquaredError"
-    best = (min if amount else max)(result["trees"], result["linear"])
-    behind = result["ours"] / best - 1 if amount else best - result["ours"]
+    best = float((min if amount else max)(result["trees"], result["linear"]))
+    return float(result["ours"]) / best - 1 if amount else best - float(result["ours"])
+
+
+def _cells(result: dict[str, Any]) -> list[str]:
+    behind = _behind(result)
     met = behind <= MARGINS[result["metric"]] and result["seconds"] <= result["limit_seconds"]
     figures = [f"{result[side]:.4f}" for side in ("ours", "trees", "linear")]
     seconds = [f"{result['seconds']:.0f} s", f"{result['cpu_seconds']:.0f} s"]
