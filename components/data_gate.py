@@ -17,7 +17,7 @@ from tfx.types.artifact import Property, PropertyType
 
 from components.artifacts import read_schema, split_files
 from components.example_gen.oddities import Oddity, count_texts
-from components.statistics_gen import decode
+from components.statistics.columns import decode_files
 from contracts.data_verdict import DATA_SET, INFINITE_PROPERTY, VERDICT_FILE
 from contracts.errors import AnomalyError
 
@@ -234,7 +234,7 @@ def _findings(validated: Artifact, examples: Artifact, schema: schema_pb2.Schema
             yield _finding(split, DATA_SET, info.description, [], [])
         if not anomalies.anomaly_info and not infinite:
             continue
-        rows = decode(split_files(examples, split))
+        rows = decode_files(split_files(examples, split))
         domains = {feature.name: feature for feature in schema.feature}
         for name in infinite:
             yield from _infinite_numbers(split, name, rows, domains.get(name))

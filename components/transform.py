@@ -34,7 +34,8 @@ from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 from components import stacking
 from components.artifacts import read_schema, split_files, split_pattern
 from components.autograph import bypass_libraries
-from components.statistics_gen import read_serialized
+from components.statistics import columns
+from components.statistics.columns import mean_bytes, read_serialized
 from contracts.errors import SettingsError
 
 BATCH_ROWS = 65_536
@@ -43,9 +44,6 @@ BATCH_ROWS = 65_536
 BATCH_BYTES = 64 * 2**20
 """About how many bytes a record batch has: small enough for a worker's memory. Wide rows, such as images, come in
 smaller batches."""
-
-SAMPLE_ROWS = 100
-"""The number of rows from which the mean row size is estimated."""
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -84,7 +82,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         self, preprocessing_fn: Callable[..., Any], schema: schema_pb2.Schema, examples: Artifact, graph_path: str
     ) -> None:
         # An analyzer sees no more than a row's numbers; images that are merely decoded are never analyzed.
-        rows_per_batch = batch_rows(_mean_bytes(split_files(examples, "train")))
+        rows_per_batch = batch_rows(mean_bytes(split_files(examples, "train")))
         pattern = split_pattern(examples, "train")
         source = tf_example_record.TFExampleRecord(pattern, telemetry_descriptors=["Transform"], schema=schema)
         context = tft_beam.Context(
@@ -124,7 +122,7 @@ class _TransformFile(beam.DoFn):
     def process(self, element: tuple[str, str]) -> Iterable[None]:
         source, target = element
         options = tf.io.TFRecordOptions(compression_type="GZIP", compression_level=1)
-        rows = batch_rows(_mean_bytes([source]) + self._row_bytes)
+        rows = batch_rows(mean_bytes([source]) + self._row_bytes)
         with tf.io.TFRecordWriter(target, options) as writer:
             for serialized in read_serialized([source], rows):
                 tensors = self._transform(tf.io.parse_example(serialized, self._feature_spec))
@@ -139,13 +137,7 @@ def batch_rows(row_bytes: float) -> int:
     Args:
         row_bytes: The mean size of a row.
     """
-    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(row_bytes, 1))))
-
-
-def _mean_bytes(files: list[str]) -> float:
-    """The mean size of a serialized row, estimated from the first rows."""
-    sample: Any = next(iter(read_serialized(files, SAMPLE_ROWS)), [])
-    return sum(map(len, sample)) / max(len(sample), 1)
+    return columns.batch_rows(row_bytes, BATCH_ROWS, BATCH_BYTES)
 
 
 def _parsed_bytes(spec: Mapping[str, Any]) -> int:

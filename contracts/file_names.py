@@ -1,5 +1,8 @@
 """Names of files that one room writes and another reads and no other contract here describes; some are TFX's."""
 
+COLUMNS_FILE = "columns.json"
+"""The kinds of all features of an Examples artifact, by name."""
+
 SCHEMA_FILE = "schema.pbtxt"
 STATISTICS_FILE = "FeatureStats.pb"
 ANOMALIES_FILE = "SchemaDiff.pb"

@@ -31,6 +31,7 @@ from components.memo import content_digests
 from contracts import errors
 from contracts.data_verdict import INFINITE_PROPERTY, NOTES_PROPERTY
 from contracts.errors import MillraceError
+from contracts.file_names import COLUMNS_FILE
 
 
 class RejectedRows(artifact.Artifact):
@@ -80,6 +81,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         outcome = self._ingest(shards, job)
         fileio.rmtree(job.partial_uri)
         check_outcome(outcome, settings, pieces[0].file)
+        with fileio.open(f"{examples.uri}/{COLUMNS_FILE}", "w") as file:
+            json.dump(dict(outcome.kinds), file)
         notes = notes_on(outcome, settings)
         for note in notes:
             logging.warning(note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from components.example_gen.checks import INFINITE, LABEL, OVERFLOW, PADDED, Fault, merge_faults
@@ -23,6 +23,7 @@ class Outcome:
         rejected: How many were set aside.
         faults: What was wrong with labels and numbers.
         oddities: Columns that may be text by mistake.
+        kinds: The kinds of all columns, by name.
     """
 
     shard: int
@@ -30,6 +31,7 @@ class Outcome:
     rejected: int = 0
     faults: Sequence[Fault] = ()
     oddities: Sequence[Oddity] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def num_rows(self) -> int:
@@ -61,6 +63,8 @@ def merge_outcomes(parts: Sequence[Outcome]) -> Outcome:
         sum(part.rejected for part in ordered),
         merge_faults([fault for part in ordered for fault in part.faults]),
         merge_oddities([part.oddities for part in ordered]),
+        # Shards are written when the kinds of all of them are known.
+        ordered[0].kinds,
     )
 
 

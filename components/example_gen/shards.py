@@ -106,7 +106,8 @@ def write_shard(shard: Shard, kinds: Mapping[str, Kind], job: Job) -> Outcome:
                 rows.update(_write_batch(batch, job.settings, piece.split, writer))
     if rejected:
         _write_rejected(rejected, f"{job.rejected_uri}/{rejected_rows_file(shard.index, job.num_shards)}")
-    return Outcome(shard.index, dict(rows), len(rejected), checks.faults, checks.oddities)
+    names = {name: kind.name for name, kind in kinds.items()}
+    return Outcome(shard.index, dict(rows), len(rejected), checks.faults, checks.oddities, names)
 
 
 def _write_batch(batch: Batch, settings: DataSettings, split: str | None, writer: SplitWriter) -> Mapping[str, int]:

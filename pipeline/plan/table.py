@@ -161,7 +161,7 @@ TABLE: tuple[Node, ...] = (
     ),
     Node(
         "StatisticsGen",
-        component="components.statistics_gen:StatisticsGen",
+        component="components.statistics.component:StatisticsGen",
         inputs={"examples": "ExampleGen.examples"},
         outputs={"statistics": "ExampleStatistics"},
         packages=("tensorflow-data-validation",),

@@ -17,7 +17,7 @@ from tfx.types import artifact_utils, standard_artifacts
 
 from components import data_gate
 from components.artifacts import split_files
-from components.statistics_gen import decode
+from components.statistics.columns import decode_files
 from contracts.data_verdict import INFINITE_PROPERTY
 from contracts.errors import AnomalyError
 
@@ -121,7 +121,7 @@ def gate(artifact: Callable[..., Any], examples: Callable[..., Any]) -> Gate:
         anomalies = artifact(standard_artifacts.ExampleAnomalies, split_names=names)
         for split in splits:
             statistics = tfdv.statistics.stats_impl.generate_statistics_in_memory(
-                decode(split_files(raw, split)), tfdv.StatsOptions()
+                decode_files(split_files(raw, split)), tfdv.StatsOptions()
             )
             anomalies_found = tfdv.validate_statistics(statistics, schema())
             folder = Path(anomalies.uri, f"Split-{split}")

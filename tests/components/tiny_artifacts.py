@@ -62,11 +62,12 @@ def _feature(value: Any) -> tf.train.Feature:
         return tf.train.Feature()
     if value == []:
         return tf.train.Feature(bytes_list=tf.train.BytesList())
-    if isinstance(value, str):
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
-    if isinstance(value, float):
-        return tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
-    return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+    values = value if isinstance(value, list) else [value]
+    if isinstance(values[0], str):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode() for text in values]))
+    if isinstance(values[0], float):
+        return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
 
 @dataclass(frozen=True)

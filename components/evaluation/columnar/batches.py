@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +14,7 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.proto import config_pb2
 from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 
-from components.statistics_gen import read_serialized
+from components.statistics.columns import batch_rows, mean_bytes, read_serialized
 
 BATCH_ROWS = 4096
 """The most rows of a batch: enough that the cost of a call vanishes."""
@@ -26,16 +22,10 @@ BATCH_ROWS = 4096
 BATCH_BYTES = 4 * 2**20
 """About how many bytes of serialized rows a batch has: what the model makes of images or texts is far larger."""
 
-SAMPLE_ROWS = 100
-WAITING_BATCHES = 2
-"""Batches for each core that are read before they are needed."""
 
 Extracts: TypeAlias = dict[str, Any]
 Signature: TypeAlias = Any
 """A concrete function of a SavedModel: TensorFlow ships no types."""
-
-Given = TypeVar("Given")
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -73,14 +63,8 @@ def read(files: Sequence[str], features: Sequence[str]) -> Iterator[Extracts]:
         features: The raw features that slices are formed by or that hold weights.
     """
     decoder = _Decoder(features)
-    for serialized in read_serialized(list(files), _batch_rows(files)):
+    for serialized in read_serialized(files, batch_rows(mean_bytes(files), BATCH_ROWS, BATCH_BYTES)):
         yield {constants.INPUT_KEY: serialized, constants.FEATURES_KEY: decoder.columns(serialized)}
-
-
-def _batch_rows(files: Sequence[str]) -> int:
-    sample: Any = next(iter(read_serialized(list(files), SAMPLE_ROWS)), [])
-    mean = sum(map(len, sample)) / max(len(sample), 1)
-    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(mean, 1))))
 
 
 def predicted(rows: Extracts, models: Mapping[str, Model], label: str) -> Extracts:
@@ -106,27 +90,6 @@ def predicted(rows: Extracts, models: Mapping[str, Model], label: str) -> Extrac
         constants.LABELS_KEY: {name: of_model[label] for name, of_model in labels.items()},
         constants.PREDICTIONS_KEY: predictions,
     }
-
-
-def on_all_cores(work: Callable[[Given], Made], items: Iterable[Given]) -> Iterator[Made]:
-    """Yields `work(item)` in the order of the items, several at once; few are held at a time.
-
-    Args:
-        work: Most of it must be done without Python's lock, as TensorFlow's and NumPy's is.
-        items: Read in this thread, as they are needed.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    remaining = iter(items)
-    with ThreadPoolExecutor(cores) as pool:
-        waiting = deque(pool.submit(work, item) for item in islice(remaining, cores * WAITING_BATCHES))
-        try:
-            while waiting:
-                made = waiting.popleft().result()
-                waiting.extend(pool.submit(work, item) for item in islice(remaining, 1))
-                yield made
-        finally:
-            for future in waiting:
-                future.cancel()
 
 
 def _values(outputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
+from components.cores import on_all_cores
 from components.evaluation.columnar import batches, results, slices
 from components.evaluation.columnar.batches import Extracts, Model
 from components.evaluation.columnar.sums import Judged, NotColumnar
@@ -86,7 +87,7 @@ def _passes(
         extracts = batches.predicted(rows, loaded, label)
         return [recorder.read(extracts) for recorder in recorders], work(extracts)
 
-    yield from batches.on_all_cores(whole, batches.read(files, features))
+    yield from on_all_cores(whole, batches.read(files, features))
 
 
 class _Recorded:

@@ -41,7 +41,9 @@ def test_byte_ranges_through_beam_give_the_rows_of_one_range(
     names = sorted(path.name for path in Path(cut.uri, "Split-train").iterdir())
     assert names == [f"data_tfrecord-{i:05d}-of-{len(names):05d}.gz" for i in range(len(names))]
     assert len(names) == 7
-    assert sorted(path.name for path in Path(cut.uri).iterdir()) == ["Split-eval", "Split-train"]
+    assert sorted(path.name for path in Path(cut.uri).iterdir()) == ["Split-eval", "Split-train", "columns.json"]
+    kinds = [json.loads(Path(examples.uri, "columns.json").read_text()) for examples in (cut, one_shard)]
+    assert kinds == [{"n": "INT", "t": "BYTES"}] * 2
 
 
 @pytest.mark.usefixtures("_small_shards")

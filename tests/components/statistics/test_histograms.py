@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tensorflow_data_validation.utils import quantiles_util
 
-from components import tfdv_histograms
+from components.statistics import histograms
 
 DRAW = np.random.default_rng(5)
 VALUES = {
@@ -29,13 +29,13 @@ def test_they_equal_tfdvs_to_the_last_bit(name: str) -> None:
     finite = values[np.isfinite(values)]
     arguments = (quantiles, counts, float(finite[0]), float(finite[-1]), 10, float((values == np.inf).sum()))
     with np.errstate(over="ignore", invalid="ignore"):
-        expected = tfdv_histograms._tfdv_histogram(*arguments)
-        found = tfdv_histograms.equal_widths(*arguments)
+        expected = histograms._tfdv_histogram(*arguments)
+        found = histograms.equal_widths(*arguments)
     assert found == expected
     assert len(found.buckets) == {"one": 1, "infinite": 12, "too wide": 0}.get(name, 10)
 
 
 def test_tfdv_uses_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantiles_util, "generate_equi_width_histogram", tfdv_histograms._tfdv_histogram)
-    tfdv_histograms.use_them()
-    assert quantiles_util.generate_equi_width_histogram is tfdv_histograms.equal_widths
+    monkeypatch.setattr(quantiles_util, "generate_equi_width_histogram", histograms._tfdv_histogram)
+    histograms.use_them()
+    assert quantiles_util.generate_equi_width_histogram is histograms.equal_widths

@@ -7,7 +7,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from components.statistics_gen import StringLengths, length_bins
+from components.statistics.lengths import StringLengths, length_bins
 
 TEXTS, INTS = pa.large_list(pa.large_binary()), pa.large_list(pa.int64())
 

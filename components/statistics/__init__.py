@@ -1,0 +1,1 @@
+"""StatisticsGen: TFDV's statistics of every split."""
