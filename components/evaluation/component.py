@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tensorflow_model_analysis.constants import TF_GENERIC
 from tensorflow_model_analysis.proto import config_pb2
 from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_beam_executor, base_component, executor_spec
@@ -235,6 +236,8 @@ def eval_config(label: str, settings: EvaluatorSettings) -> config_pb2.EvalConfi
     return config_pb2.EvalConfig(
         model_specs=[
             config_pb2.ModelSpec(
+                # Not as a Keras model, which this is, too: its outputs would be those before `serving_outputs`.
+                model_type=TF_GENERIC,
                 signature_name="serving_default",
                 label_key=label,
                 prediction_key=settings.prediction_key,

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from components.trainer import accumulation, devices, heads, optimization
+from components.trainer import accumulation, devices, heads, interface, optimization
 from components.trainer.features import Feature
 from components.trainer.schedule import Plan
 from components.trainer.settings import TrainerSettings
@@ -31,10 +31,10 @@ def build(recipe: types.ModuleType, features: Sequence[Feature], settings: Train
         settings: The recipe's `trainer` section.
 
     Raises:
-        TrainingError: It is not a functional model of tf_keras of these features, or an output is in half precision.
+        TrainingError: It is no model of tf_keras of these features, or an output is in half precision.
     """
     model = recipe.build_model(features, settings.params)
-    check_inputs(model, [feature.name for feature in features])
+    check_inputs(model, features)
     devices.check_outputs(model)
     if settings.optimization.recompute:
         optimization.recompute_blocks(model, settings.optimization.recompute)
@@ -156,8 +156,8 @@ def _make_variables(model: tf_keras.Model, labels: tf.Tensor | Mapping[str, tf.T
     model.compiled_metrics.build(outputs, model.compiled_metrics._conform_to_outputs(outputs, labels))
 
 
-def check_inputs(model: tf_keras.Model, features: Sequence[str], function: str = "build_model") -> None:
-    """Checks that a model is a functional one of tf_keras, of these features.
+def check_inputs(model: Any, features: Sequence[Feature], function: str = "build_model") -> None:
+    """Checks that a model is one of tf_keras and of these features; a subclass is called on them, once.
 
     Args:
         model: What a function of model.py returned.
@@ -172,17 +172,13 @@ def check_inputs(model: tf_keras.Model, features: Sequence[str], function: str =
             f"{function} returned a {type(model).__module__}.{type(model).__qualname__}, expected a tf_keras.Model.",
             "Build it with tf_keras, not with Keras 3 (docs/adr/0002-tf-keras.md).",
         )
-    received = getattr(model, "input_names", None)
-    if received is None:
-        raise TrainingError(
-            f"{function} returned a {type(model).__name__} without inputs of its own, expected a functional model.",
-            "Build it from tf_keras.Input layers, one for each feature: tf_keras.Model(inputs, outputs).",
-        )
-    unknown = [name for name in received if name not in features]
+    interface.connect(model, features, function)
+    names = [feature.name for feature in features]
+    unknown = [name for name in interface.inputs(model) if name not in names]
     if unknown:
         raise TrainingError(
             f"The model has the inputs {', '.join(unknown)}, which are none of the transformed features: "
-            f"{', '.join(features)}.",
+            f"{', '.join(names)}.",
             "Name the inputs of the model like the features that preprocessing_fn returns.",
         )
 

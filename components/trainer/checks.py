@@ -12,7 +12,7 @@ import numpy.typing as npt
 import tensorflow as tf
 import tf_keras
 
-from components.trainer import tensors
+from components.trainer import interface
 from components.trainer.features import Feature
 from components.trainer.inputs import Split
 from contracts.errors import TrainingError
@@ -49,7 +49,7 @@ def check_shapes(model: tf_keras.Model, batch: Sequence[Any]) -> None:
     """
     features, labels = batch[:2]
     rows = len(next(iter(features.values())))
-    for name, output in tensors.model_outputs(model, features).items():
+    for name, output in interface.called(model, features).items():
         received = output.shape.as_list()
         if not received or received[0] != rows:
             raise TrainingError(
@@ -92,7 +92,7 @@ def explained_step(model: tf_keras.Model, rows: Sequence[Any]) -> Iterator[None]
             model.compute_loss(features, labels, outputs, *weights)
             model.compute_metrics(features, labels, outputs, *(weights or [None]))
         except Exception as cause:
-            shapes = {name: output.shape.as_list() for name, output in tensors.model_outputs(model, features).items()}
+            shapes = {name: output.shape.as_list() for name, output in interface.called(model, features).items()}
             asked = tf.nest.map_structure(lambda label: label.shape.as_list(), labels)
             raise TrainingError(
                 f"The training step fails: {_without_device(cause)}\n"

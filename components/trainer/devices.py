@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from components.trainer import interface
 from components.trainer.settings import Precision, TrainerSettings
 from contracts.errors import TrainingError
 
@@ -80,7 +81,7 @@ def check_outputs(model: tf_keras.Model) -> None:
     Raises:
         TrainingError: An output is float16 or bfloat16.
     """
-    for name, output in zip(model.output_names, model.outputs, strict=True):
+    for name, output in interface.outputs(model).items():
         if output.dtype in (tf.float16, tf.bfloat16):
             raise TrainingError(
                 f"The model's output {name!r} is {output.dtype.name} under mixed precision, expected float32.",

@@ -18,7 +18,7 @@ import tensorflow_transform as tft
 import tf_keras
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from components.trainer import inference, signatures
+from components.trainer import inference, saving, signatures
 from components.trainer.signatures import ServingOutputs, Signatures
 from components.trainer.tensors import FeatureSpec, RawTensor
 from contracts import model_card
@@ -124,8 +124,7 @@ def save(
 ) -> None:
     """Writes the SavedModel of a trained model to `path`, with warm-up requests, class names and a card beside it.
 
-    Only variables, vocabularies and signatures are saved. Saving the Keras model as well would trace each of its layers
-    again, and make it slower to write and to load.
+    See `saving.save` for what a program gets that loads it by `tf_keras.models.load_model`.
 
     Raises:
         TrainingError: See `signatures.trace`.
@@ -133,10 +132,7 @@ def save(
     traced = signatures.trace(
         model, transform_output, label, options.serving_outputs, options.embedding_layer, options.class_names
     )
-    served = tf.Module()
-    served.model_variables = model.variables
-    served.transform = traced.transform.trackable
-    tf.saved_model.save(served, path, signatures=traced.functions)
+    saving.save(model, traced.transform.trackable, traced.functions, path)
     inference.set_methods(path, list(traced.functions))
     if options.raw_examples:
         write_warm_up(path, options.raw_examples, traced)

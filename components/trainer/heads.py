@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from components.trainer import interface
 from contracts.errors import TrainingError
 from contracts.labels import Label
 
@@ -35,15 +36,9 @@ class Head:
     label: str | None
 
 
-def outputs(model: tf_keras.Model) -> dict[str, tf.Tensor]:
-    """A functional model's symbolic outputs, by the keys of a dict, or else by the names of the last layers."""
-    nested = model.output
-    return dict(nested) if isinstance(nested, Mapping) else dict(zip(model.output_names, model.outputs, strict=True))
-
-
 def heads(model: tf_keras.Model, label: Label) -> list[Head]:
     """The heads of a compiled model."""
-    tensors, loss = outputs(model), model.loss
+    tensors, loss = interface.outputs(model), model.loss
     by_name = dict(zip(tensors, loss, strict=True)) if isinstance(loss, (list, tuple)) else loss
     return [
         Head(
@@ -62,7 +57,7 @@ def check_arguments(model: tf_keras.Model, arguments: Mapping[str, Any]) -> None
     Raises:
         TrainingError: A key is not the name of a head.
     """
-    names = outputs(model)
+    names = interface.outputs(model)
     for argument in BY_HEAD:
         value = arguments.get(argument)
         unknown = [name for name in value if name not in names] if isinstance(value, Mapping) else []
@@ -86,7 +81,7 @@ def check_labels(model: tf_keras.Model, labels: Any) -> None:
     """
     if not isinstance(labels, Mapping):
         return
-    names = outputs(model)
+    names = interface.outputs(model)
     if unknown := [name for name in labels if name not in names]:
         raise TrainingError(
             f"label in recipe.yaml has a feature for {', '.join(unknown)}, expected outputs of the model: "

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from components.trainer.tensors import FeatureSpec, Tensors
+from components.trainer.interface import Tensors
+from components.trainer.tensors import FeatureSpec
 from contracts.model_card import Task
 
 # TensorFlow ships no types.

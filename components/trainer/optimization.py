@@ -82,13 +82,13 @@ def _constant_learning_rate(optimizer: tf_keras.optimizers.Optimizer) -> float:
 
 
 def recompute_blocks(model: tf_keras.Model, patterns: Sequence[str]) -> None:
-    """Makes blocks of a functional model keep only their inputs for the backward pass.
+    """Makes blocks of a model keep only their inputs for the backward pass.
 
     The gradients do not change. Neither do the moving averages of batch normalization, which are not updated again when
     a block is recomputed.
 
     Args:
-        model: Functional, not compiled.
+        model: Built, not compiled.
         patterns: Names of its layers; `*` stands for any characters. A block is a layer or a nested model.
 
     Raises:

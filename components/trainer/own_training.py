@@ -262,11 +262,11 @@ def run(function: Callable[[Training], tf_keras.Model], training: Training) -> t
         The model to export, and how it came out.
 
     Raises:
-        TrainingError: It returned anything but a functional model of the transformed features, or one with an output in
+        TrainingError: It returned anything but a tf_keras model of the transformed features, or one with an output in
             half precision.
     """
     model = function(training)
-    building.check_inputs(model, [feature.name for feature in training.features], "train")
+    building.check_inputs(model, training.features, "train")
     devices.check_outputs(model)
     return model, training.result(model)
 

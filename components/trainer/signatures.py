@@ -23,9 +23,10 @@ import tf_keras
 from tensorflow_transform import graph_tools
 
 from components.stacking import RawTransform
-from components.trainer import inference, tensors
+from components.trainer import inference, interface, tensors
 from components.trainer import tensors as model_tensors
-from components.trainer.tensors import FeatureSpec, ModelInput, RawTensor, Tensors
+from components.trainer.interface import Tensors
+from components.trainer.tensors import FeatureSpec, ModelInput, RawTensor
 from contracts.errors import TrainingError
 from contracts.labels import Label, label_features
 from contracts.model_card import Task
@@ -74,7 +75,7 @@ def trace(
     """Traces every signature of a model; the model itself is traced once, and its part up to `embedding_layer` again.
 
     Args:
-        model: A functional model whose inputs are transformed features.
+        model: One whose inputs are transformed features; see `interface.connect`.
         transform_output: The transform graph.
         label: The label or labels.
         serving_outputs: See `ServingOutputs`; None serves the model's outputs by name. Floats are served as float32.
@@ -120,7 +121,7 @@ def _score(model: tf_keras.Model, inputs: list[ModelInput], serving_outputs: Ser
     @tf.function(input_signature=[{model_input.spec.name: model_input.spec for model_input in inputs}])
     def predict_transformed(tensors: Tensors) -> Any:
         features = {model_input.feature: tensors[model_input.spec.name] for model_input in inputs}
-        outputs = model_tensors.model_outputs(model, features)
+        outputs = interface.called(model, features)
         return model_tensors.cast_for_serving(serving_outputs(outputs) if serving_outputs else outputs)
 
     return predict_transformed

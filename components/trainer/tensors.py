@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ import tensorflow as tf
 import tf_keras
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from components.trainer import interface
+from components.trainer.interface import Tensors
 from contracts.errors import TrainingError
 from contracts.near_names import near_names
 
@@ -150,9 +153,6 @@ def _sparse(rows: tf.Tensor, present: tf.Tensor) -> tf.SparseTensor:
     return tf.SparseTensor(tf.stack([positions[:, 0], columns], axis=1), tf.gather_nd(rows, positions), shape)
 
 
-Tensors: TypeAlias = Mapping[str, tf.Tensor]
-
-
 @dataclass(frozen=True)
 class ModelInput:
     """An input of the model.
@@ -183,20 +183,8 @@ class ModelInput:
 
 
 def model_inputs(model: tf_keras.Model) -> list[ModelInput]:
-    """The inputs of a functional model.
-
-    Raises:
-        TrainingError: The model does not say what its inputs are.
-    """
-    try:
-        nested = model.input
-    except AttributeError as error:
-        raise TrainingError(
-            f"build_model in the recipe's model.py: received a {type(model).__name__} without inputs, "
-            "expected one with an Input for each feature.",
-            "Return tf_keras.Model(inputs, outputs), or a subclass of it called so.",
-        ) from error
-    tensors = dict(nested) if isinstance(nested, Mapping) else dict(zip(model.input_names, model.inputs, strict=True))
+    """The inputs of a model that is functional or `interface.connect`ed."""
+    tensors = interface.inputs(model)
     return [
         ModelInput(feature, tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype, name=name))
         for (feature, tensor), name in zip(tensors.items(), tensor_names(tensors), strict=True)
@@ -211,14 +199,6 @@ def model_feed(inputs: list[ModelInput], transformed: Tensors, rows: tf.Tensor) 
         else model_input.placeholder(rows)
         for model_input in inputs
     }
-
-
-def model_outputs(model: tf_keras.Model, inputs: Tensors) -> Tensors:
-    """The model's outputs by name, for inputs by feature."""
-    outputs = model(dict(inputs), training=False)
-    if isinstance(outputs, Mapping):
-        return dict(outputs)
-    return dict(zip(model.output_names, tf.nest.flatten(outputs), strict=True))
 
 
 def cast_for_serving(outputs: Any) -> Any:
@@ -256,9 +236,35 @@ def embedding_model(model: tf_keras.Model, layer: str) -> Callable[..., tf.Tenso
             "Name one of these layers, or none.",
         )
     chosen = model.get_layer(layer)
+    if not interface.is_functional(model):
+        return functools.partial(_output_within, model, chosen)
     if len(chosen.inbound_nodes) != 1 or isinstance(chosen.output, (list, tuple, dict)):
-        raise TrainingError(
-            f"trainer.embedding_layer: received {layer!r}, expected a layer with one output that the model uses once.",
-            "Name the layer after it.",
-        )
+        raise _embedding_error(layer)
     return tf_keras.Model(model.input, chosen.output, name="embedding")  # type: ignore[no-any-return]
+
+
+def _output_within(model: tf_keras.Model, layer: tf_keras.layers.Layer, features: Tensors, training: bool) -> tf.Tensor:
+    """What a layer of a subclassed model returns while the model is called."""
+    seen: list[Any] = []
+    original = layer.call
+
+    def observed(*arguments: Any, **named: Any) -> Any:
+        seen.append(original(*arguments, **named))
+        return seen[-1]
+
+    # Keras looks the method up whenever the layer is called.
+    layer.call = observed
+    try:
+        model(dict(features), training=training)
+    finally:
+        del layer.call
+    if len(seen) != 1 or not isinstance(seen[0], tf.Tensor):
+        raise _embedding_error(layer.name)
+    return seen[0]
+
+
+def _embedding_error(layer: str) -> TrainingError:
+    return TrainingError(
+        f"trainer.embedding_layer: received {layer!r}, expected a layer with one output that the model uses once.",
+        "Name the layer after it.",
+    )

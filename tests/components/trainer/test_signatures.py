@@ -258,14 +258,6 @@ def test_what_requests_do_not_have_may_be_an_input_that_no_output_depends_on(tin
     np.testing.assert_allclose(found, expected(model, tiny, 30)[0], rtol=1e-6)
 
 
-def test_a_model_must_say_what_its_inputs_are(tiny: Tiny) -> None:
-    class Vague(tf_keras.Model):
-        pass
-
-    with pytest.raises(TrainingError, match="received a Vague without inputs, expected one with an Input for each"):
-        signatures.trace(Vague(), tiny.output, "big")
-
-
 def test_a_model_with_a_training_step_of_its_own_is_served_like_any_other(tiny: Tiny) -> None:
     class Own(tf_keras.Model):
         def train_step(self, data: Any) -> Any:
