@@ -81,7 +81,13 @@ def _convert(saved_model: SavedModel, train: Rows, settings: TFLiteSettings, nam
     representative = list(train.evenly_spaced(settings.representative_rows))
     with tempfile.TemporaryDirectory() as folder:
         source = _convertible(saved_model, Path(folder))
-        converted = convert.convert(source, settings.quantization, lambda: iter(representative))
+        converted = convert.convert(
+            source,
+            settings.quantization,
+            lambda: iter(representative),
+            settings.inference_input_type,
+            settings.inference_output_type,
+        )
     description = metadata.Description(
         name=name,
         text=f"Quantization: {settings.quantization}. Input ranges are those of {len(representative)} training rows.",

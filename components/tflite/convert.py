@@ -1,8 +1,8 @@
 """Conversion of a SavedModel's signature to the bytes of a TF Lite model.
 
-Inputs and outputs keep the SavedModel's types whatever the quantization: an app can switch between them without
-changes, and a uint8 image goes in as it is. Quantized inputs would make the caller apply a scale that the
-representative rows happened to give, and would save only one CAST and one QUANTIZE of the input.
+Inputs and outputs keep the SavedModel's types by default, whatever the quantization: an app can switch between them
+without changes, and a uint8 image goes in as it is. Quantized inputs and outputs make the caller apply scales that the
+representative rows happened to give; only a device without floating-point arithmetic needs them.
 
 TensorFlow's own ops (Select TF) are not used: they need a runtime that a phone's TF Lite does not have. Nor does TF
 Lite know bfloat16, or compute anything in float16. In a model of mixed precision the variables are float32 and only the
@@ -25,7 +25,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from components.tflite.saved_model import SIGNATURE, Arrays
-from components.tflite.settings import Quantization
+from components.tflite.settings import InferenceType, Quantization
 from contracts.errors import ExportError
 
 # TensorFlow ships no types.
@@ -93,19 +93,29 @@ BOUNDARY_OPS = frozenset({"CAST", "DEQUANTIZE"})
 """Ops that output float32 without computing anything: conversions to and from integers."""
 
 
-def convert(saved_model: Path, quantization: Quantization, representative: Callable[[], Iterator[Arrays]]) -> bytes:
+def convert(
+    saved_model: Path,
+    quantization: Quantization,
+    representative: Callable[[], Iterator[Arrays]],
+    input_type: InferenceType = "float32",
+    output_type: InferenceType = "float32",
+) -> bytes:
     """Converts the signature `predict_transformed` to a TF Lite model.
 
     Args:
         saved_model: The SavedModel's folder.
-        quantization: See `TFLiteSettings`; `none` converts without quantizing.
+        quantization: See `TFLiteSettings`; not `none`.
         representative: Yields single rows [1, ...] of the training split; only int8 needs them.
+        input_type: The type of float32 inputs.
+        output_type: The type of float32 outputs.
 
     Raises:
         ExportError: TF Lite lacks ops of the model, or `int8` leaves ops in float32.
     """
     converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[SIGNATURE])
     _configure(converter, quantization, representative)
+    converter.inference_input_type = tf.as_dtype(input_type)
+    converter.inference_output_type = tf.as_dtype(output_type)
     try:
         model = bytes(converter.convert())
     except (ConverterError, RuntimeError) as error:
@@ -133,7 +143,7 @@ def float_ops(model: bytes) -> list[str]:
 
 
 def _configure(converter: Any, quantization: Quantization, representative: Callable[[], Iterator[Arrays]]) -> None:
-    if quantization == "none":
+    if quantization == "float32":
         return
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if quantization == "float16":

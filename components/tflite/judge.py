@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -44,6 +45,7 @@ class Interpreter:
         self._threads = threads
         self._runner = self._new_interpreter().get_signature_runner(SIGNATURE)
         self._details = self._runner.get_input_details()
+        self._output_details = self._runner.get_output_details()
         rows = {int(details["shape_signature"][0]) for details in self._details.values()}
         if not rows <= {-1, 1}:
             raise ExportError(
@@ -53,8 +55,12 @@ class Interpreter:
         self.batch_rows = 1 if 1 in rows else None
 
     def __call__(self, inputs: Mapping[str, Array]) -> Arrays:
-        """The outputs by name for arrays [batch, ...] by name; input tensors are resized to the batch."""
-        return dict(self._runner(**inputs))
+        """The outputs by name for arrays [batch, ...] by name; input tensors are resized to the batch.
+
+        Inputs and outputs of int8 or uint8 that stand for floats are given and returned as these.
+        """
+        outputs = self._runner(**{name: _quantized(values, self._details[name]) for name, values in inputs.items()})
+        return {name: _dequantized(values, self._output_details[name]) for name, values in outputs.items()}
 
     def latency_ms(self, row: Mapping[str, Array]) -> float:
         """The median time in milliseconds of invocations with one row [1, ...], after a few warm-up invocations."""
@@ -64,7 +70,7 @@ class Interpreter:
             interpreter.resize_tensor_input(details["index"], row[name].shape)
         interpreter.allocate_tensors()
         for name, details in self._details.items():
-            interpreter.set_tensor(details["index"], row[name])
+            interpreter.set_tensor(details["index"], _quantized(row[name], details))
         milliseconds = []
         for _ in range(WARM_UPS + INVOCATIONS):
             began = time.perf_counter()
@@ -79,6 +85,24 @@ class Interpreter:
             # This resolver's default delegate is XNNPACK.
             experimental_op_resolver_type=tf.lite.experimental.OpResolverType.BUILTIN,
         )
+
+
+def _quantized(values: Array, details: Mapping[str, Any]) -> Array:
+    """Floats as the integers of a quantized input, clipped to the range that its scale can express."""
+    scale, zero_point = details["quantization"]
+    if not scale or not np.issubdtype(values.dtype, np.floating):
+        return values
+    limits = np.iinfo(details["dtype"])
+    clipped = np.clip(np.round(values / scale + zero_point), limits.min, limits.max)
+    return np.asarray(clipped.astype(details["dtype"]))
+
+
+def _dequantized(values: Array, details: Mapping[str, Any]) -> Array:
+    """The inverse, for an output."""
+    scale, zero_point = details["quantization"]
+    if not scale or np.issubdtype(values.dtype, np.floating):
+        return values
+    return np.asarray((values.astype(np.float32) - zero_point) * np.float32(scale))
 
 
 BATCH_ROWS = 256

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tflite_models
+from pydantic import ValidationError
 
 from components.tflite import convert
 from components.tflite.judge import Interpreter
 from components.tflite.saved_model import Arrays, SavedModel
+from components.tflite.settings import InferenceType, TFLiteSettings
 from contracts.errors import ExportError
 from contracts.model_card import CARD_FILE, Card, Signature, Tensor
 
@@ -77,9 +79,33 @@ def test_int8_refuses_what_the_fallback_leaves_in_float(tmp_path: Path) -> None:
 
 def test_without_quantization_the_outputs_are_equal(tmp_path: Path) -> None:
     model = saved(tmp_path, tf.nn.softmax)
-    content = convert.convert(model, "none", representative)
+    content = convert.convert(model, "float32", representative)
     actual, expected = Interpreter(content, 1)({"x": ROWS}), SavedModel(model)({"x": ROWS})
     np.testing.assert_allclose(actual["scores"], expected["scores"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("integer", ["int8", "uint8"])
+def test_integers_stand_for_the_floats_that_go_in_and_come_out(tmp_path: Path, integer: InferenceType) -> None:
+    model = saved(tmp_path, tf.nn.softmax)
+    content = convert.convert(model, "int8", representative, integer, integer)
+    details = tf.lite.Interpreter(model_content=content).get_input_details()
+    assert [detail["dtype"] for detail in details] == [np.dtype(integer)]
+    actual, expected = Interpreter(content, 1)({"x": ROWS}), SavedModel(model)({"x": ROWS})
+    np.testing.assert_allclose(actual["scores"], expected["scores"], atol=0.01)
+    # Beyond what the representative rows have, the nearest value that the scale can express is taken.
+    beyond, nearest = (Interpreter(content, 1)({"x": rows})["scores"] for rows in (ROWS * 9, np.clip(ROWS * 9, -1, 1)))
+    np.testing.assert_array_equal(beyond, nearest)
+    assert Interpreter(content, 1).latency_ms({"x": ROWS[:1]}) > 0
+
+
+@pytest.mark.parametrize("quantization", ["float32", "dynamic", "float16"])
+def test_integers_go_in_only_where_the_model_is_quantized_to_them(quantization: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TFLiteSettings(quantization=quantization, inference_input_type="int8")
+    assert (
+        "inference_input_type int8 goes with quantization int8 or int8_with_float_fallback; "
+        f"received {quantization}" in str(caught.value)
+    )
 
 
 @pytest.mark.parametrize(("batch", "rows"), [(None, None), (1, 1)])

@@ -22,6 +22,7 @@ from contracts.errors import ExportError
 Execute = Callable[..., Any]
 PARAMETERS = (9 + 1) * 16 + (9 * 16 + 1) * 32 + (4 * 4 * 32 + 1) * 600 + (600 + 1) * 10
 QUANTIZED = [
+    ("float32", schema.TensorType.FLOAT32, 0.9),
     ("dynamic", schema.TensorType.INT8, 3.5),
     ("float16", schema.TensorType.FLOAT16, 1.9),
     ("int8", schema.TensorType.INT8, 3.5),
@@ -59,6 +60,7 @@ def test_each_quantization_of_the_digits(
     differences = report["differences"]
     assert set(differences) == {"probabilities", "class_ids"}
     assert 0 < differences["probabilities"]["mean"] < 0.01 > differences["class_ids"]["mean"]
+    assert (differences["probabilities"]["max"] < 1e-5) == (quantization == "float32")
 
 
 @pytest.mark.parametrize("quantization", [row[0] for row in QUANTIZED])
@@ -78,6 +80,23 @@ def test_the_recorded_accuracies_are_those_of_the_models(digits: Case, execute: 
     assert model.accuracy == pytest.approx(np.mean(runner(image=images)["class_ids"] == labels))
     saved = tf.saved_model.load(str(digits.saved_model)).signatures["predict_transformed"]
     assert model.saved_model_accuracy == pytest.approx(np.mean(saved(image=images)["class_ids"] == labels))
+
+
+@pytest.mark.parametrize("integer", ["int8", "uint8"])
+def test_inputs_and_outputs_of_integers_are_judged_like_floats(
+    digits: Case, table: Case, execute: Execute, integer: str
+) -> None:
+    asked = {"inference_input_type": integer, "inference_output_type": integer}
+    model = execute(digits, quantization="int8", **asked)
+    runner = tf.lite.Interpreter(f"{model.uri}/model.tflite").get_signature_runner("predict_transformed")
+    outputs = {name: details["dtype"] for name, details in runner.get_output_details().items()}
+    # What is an integer in the SavedModel stays one of the same type.
+    assert outputs == {"probabilities": np.dtype(integer), "class_ids": np.int64}
+    assert runner.get_input_details()["image"]["dtype"] == np.uint8
+    assert model.blessed == 1
+    assert abs(model.accuracy - model.saved_model_accuracy) <= 0.005
+    assert 0 < report_of(model)["differences"]["probabilities"]["mean"] < 0.01
+    assert "float_ops" not in report_of(model) or report_of(model)["float_ops"] == []
 
 
 def test_a_table_is_judged_by_its_one_probability(table: Case, execute: Execute) -> None:
