@@ -13,7 +13,7 @@ import tensorflow as tf
 import tf_keras
 from tf_keras.src import backend
 
-from components.trainer import callbacks, devices
+from components.trainer import callbacks, checkpoints, devices
 from contracts.file_names import HISTORY_FILE
 
 COUNTERS: Mapping[type[tf_keras.callbacks.Callback], Sequence[str]] = {
@@ -194,9 +194,22 @@ def _generators(model: tf_keras.Model) -> list[tf.random.Generator]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copies history and best weights, if there are any."""
+    """Copies history, best weights and checkpoints, if there are any."""
     history_file, weights_folder = source / HISTORY_FILE, (source / callbacks.BEST_WEIGHTS).parent
     if history_file.exists():
         shutil.copyfile(history_file, target / HISTORY_FILE)
     if weights_folder.exists():
         shutil.copytree(weights_folder, target / weights_folder.name, dirs_exist_ok=True)
+    for checkpoint in (source / checkpoints.FOLDER).glob("[!.]*"):
+        _link(checkpoint, target / checkpoints.FOLDER / checkpoint.name)
+
+
+def _link(source: Path, target: Path) -> None:
+    """A second name for a file that is never written to again; a copy where the file system has no links."""
+    target.parent.mkdir(exist_ok=True)
+    if target.exists():
+        return
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)

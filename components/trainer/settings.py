@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -116,6 +116,32 @@ class BestCheckpointSettings(Settings):
     mode: Mode = "auto"
 
 
+class CheckpointSettings(Settings):
+    """Keeps the model as it was during the training, in the folder `checkpoints` of the ModelRun artifact.
+
+    Attributes:
+        save_freq: `epoch`, or a number of training steps; it is saved when an execution (`steps_per_execution`) that
+            reaches a multiple of it ends.
+        period: Epochs between two checkpoints, where `save_freq` is `epoch`.
+        save_weights_only: `true` keeps weights, `epoch-0003.weights.h5`; `false` the whole model with the optimizer's
+            state, `epoch-0003.keras`.
+        max_to_keep: How many to keep, the latest ones; None keeps all.
+    """
+
+    save_freq: Literal["epoch"] | Annotated[int, Field(ge=1)] = "epoch"
+    period: int = Field(default=1, ge=1)
+    save_weights_only: bool = False
+    max_to_keep: int | None = Field(default=5, ge=1)
+
+    @model_validator(mode="after")
+    def _period_of_epochs(self) -> CheckpointSettings:
+        if self.save_freq != "epoch" and self.period != 1:
+            raise ValueError(
+                f"period counts epochs, save_freq {self.save_freq} steps; received both, expected one of them"
+            )
+        return self
+
+
 class TensorBoardSettings(Settings):
     """What is written for TensorBoard, into the ModelRun artifact.
 
@@ -145,6 +171,7 @@ class CallbackSettings(Settings):
         early_stopping: See EarlyStoppingSettings; None trains to the end.
         reduce_lr_on_plateau: See ReduceLROnPlateauSettings; None never lowers the learning rate.
         best_checkpoint: See BestCheckpointSettings; None exports the model as it is at the end.
+        checkpoints: See CheckpointSettings; None keeps none.
         backup: Whether an interrupted training resumes after its last whole epoch.
         tensorboard: See TensorBoardSettings; None writes nothing for TensorBoard.
     """
@@ -152,6 +179,7 @@ class CallbackSettings(Settings):
     early_stopping: EarlyStoppingSettings | None = None
     reduce_lr_on_plateau: ReduceLROnPlateauSettings | None = None
     best_checkpoint: BestCheckpointSettings | None = None
+    checkpoints: CheckpointSettings | None = None
     backup: bool = True
     tensorboard: TensorBoardSettings | None = TensorBoardSettings()
 
@@ -315,9 +343,12 @@ class TrainerSettings(Settings):
         parameter_server = strategy == "parameter_server"
         tensorboard = self.callbacks.tensorboard
         profiles = tensorboard is not None and tensorboard.profile_steps is not None
+        checkpoints = self.callbacks.checkpoints
+        within_epochs = checkpoints is not None and checkpoints.save_freq != "epoch"
         unsupported = {
             "debug": self.debug and parameter_server,
             "callbacks.tensorboard.profile_steps": profiles and parameter_server,
+            "callbacks.checkpoints.save_freq in steps": within_epochs and parameter_server,
             "precision mixed_float16": self.precision == "mixed_float16" and parameter_server,
             "optimization.jit_compile": self.optimization.jit_compile and strategy in MANY_PROCESSES,
         }

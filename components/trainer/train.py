@@ -24,6 +24,7 @@ from components.autograph import bypass_libraries
 from components.trainer import (
     building,
     callbacks,
+    checkpoints,
     checks,
     devices,
     export,
@@ -247,6 +248,12 @@ def _callbacks_and_start(
     """The callbacks that recipe.yaml asks for, then the one that keeps the state; and the epoch to start with."""
     settings = job.settings.callbacks
     chosen = callbacks.from_settings(settings, job.model_run_dir)
+    if settings.checkpoints:
+        chosen.append(
+            checkpoints.new_checkpoints(
+                settings.checkpoints, model, job.model_run_dir, plan.steps_per_epoch, devices.is_chief(strategy)
+            )
+        )
     initial_epoch, state = plan.initial_epoch, None
     if settings.backup and job.checkpoint_dir:
         # One folder per phase: a finished phase is skipped, because its state says that all its epochs are done.

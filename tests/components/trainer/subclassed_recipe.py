@@ -24,6 +24,7 @@ class Tower(tf_keras.Model):
         self.first = tf_keras.layers.Dense(8, "relu", name="first")
         self.normalize = tf_keras.layers.BatchNormalization(name="normalize")
         self.blocks = [tf_keras.layers.Dense(8, "relu", name=f"block_{number}") for number in (1, 2)]
+        self.penalty = tf_keras.layers.ActivityRegularization(l2=1e-3, name="penalty", dtype="float32")
         self.dropout = tf_keras.layers.Dropout(0.3, name="dropout")
         self.scores = [tf_keras.layers.Dense(1, "sigmoid", name=n, dtype="float32") for n in heads or ("score",)]
 
@@ -33,8 +34,7 @@ class Tower(tf_keras.Model):
         hidden = self.normalize(self.first(tf.concat([self.companies(inputs["company"]), fare], axis=1)), training)
         for block in self.blocks:
             hidden = block(hidden)
-        self.add_loss(1e-3 * tf.reduce_mean(tf.cast(hidden, tf.float32) ** 2))
-        hidden = self.dropout(hidden, training)
+        hidden = self.dropout(self.penalty(hidden), training)
         found = [score(hidden) for score in self.scores]
         return dict(zip(self.heads, found, strict=True)) if self.heads else found[0]
 
