@@ -41,8 +41,7 @@ def connect(model: tf_keras.Model, features: Sequence[Feature], function: str = 
     except Exception as error:
         shapes = ", ".join(f"{f.name} {f.dtype.name} {[None, *f.shape]}" for f in features)
         raise TrainingError(
-            f"{function} returned a {type(model).__name__} whose call fails for the features {shapes}:\n"
-            f"{_told(error)}",
+            f"{function} returned a {type(model).__name__} whose call fails for the features {shapes}:\n{_told(error)}",
             "Its call(inputs) is given a dict of these features by name. Mend it, or build the model from "
             "tf_keras.Input layers.",
         ) from error
