@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import tensorflow as tf
 import tensorflow_transform as tft
 
+from components.trainer import disk_cache
 from components.trainer.features import Feature
 from components.trainer.settings import InputSettings
 from contracts.errors import TrainingError
@@ -92,12 +94,14 @@ class Split:
         layout: Their columns.
         rows: The number of rows.
         columns: All rows by column if they are kept in memory, else None.
+        cached: All columns in chunks if they are kept on disk, else None.
     """
 
     files: Sequence[str]
     layout: Layout
     rows: int
     columns: Rows | None
+    cached: tf.data.Dataset | None = None
 
     def training_batches(
         self,
@@ -123,17 +127,18 @@ class Split:
             TrainingError: There are fewer rows than one batch needs.
         """
         batches_per_pass(self.rows, batch_size)
-        batches = (
-            self._from_files(batch_size, seed, settings, start_step)
-            if self.columns is None
-            else self._from_memory(batch_size, seed, start_step)
-        )
+        if self.columns is not None:
+            batches = self._from_memory(batch_size, seed, start_step)
+        elif self.cached is not None:
+            batches = self._from_cache(batch_size, seed, settings, start_step)
+        else:
+            batches = self._from_files(batch_size, seed, settings, start_step)
         if augment is not None:
             batches = batches.enumerate(start_step).map(self._augmented(augment, seed), tf.data.AUTOTUNE)
         return (
             batches.map(self.layout.split)
             .prefetch(tf.data.AUTOTUNE)
-            .with_options(_options("data" if self.columns is not None else settings.auto_shard))
+            .with_options(_options(settings.auto_shard if self.is_streamed else "data"))
         )
 
     def evaluation_batches(self, settings: InputSettings) -> tf.data.Dataset:
@@ -142,6 +147,8 @@ class Split:
 
     def chunks(self) -> tf.data.Dataset:
         """One pass over all columns in chunks of at most `layout.chunk_rows` rows, in order."""
+        if self.cached is not None:
+            return self.cached
         if self.columns is None:
             return _read_chunks(self.files, self.layout)
         return tf.data.Dataset.from_tensor_slices(self.columns).batch(self.layout.chunk_rows)
@@ -156,12 +163,21 @@ class Split:
         """The number of evaluation batches."""
         return -(-self.rows // self.layout.chunk_rows)
 
+    @property
+    def is_streamed(self) -> bool:
+        """Whether every pass reads the files."""
+        return self.columns is None and self.cached is None
+
     def _from_memory(self, batch_size: int, seed: int, start_step: int) -> tf.data.Dataset:
         columns = self.columns or {}
         # Shuffling row numbers and gathering whole batches is far cheaper than passing single rows through tf.data.
         order = tf.data.Dataset.range(self.rows).shuffle(self.rows, seed=seed).repeat()
         batches = order.skip(start_step * batch_size).batch(batch_size, drop_remainder=True)
         return batches.map(lambda chosen: {name: tf.gather(column, chosen) for name, column in columns.items()})
+
+    def _from_cache(self, batch_size: int, seed: int, settings: InputSettings, start_step: int) -> tf.data.Dataset:
+        shuffled = self.chunks().unbatch().shuffle(min(settings.shuffle_rows, self.rows), seed=seed).repeat()
+        return shuffled.skip(start_step * batch_size).batch(batch_size, drop_remainder=True)
 
     def _from_files(self, batch_size: int, seed: int, settings: InputSettings, start_step: int) -> tf.data.Dataset:
         files = tf.data.Dataset.from_tensor_slices(list(self.files)).shuffle(len(self.files), seed=seed)
@@ -194,9 +210,26 @@ def batches_per_pass(rows: int, batch_size: int) -> int:
     return rows // batch_size
 
 
-def open_split(files: Sequence[str], layout: Layout, settings: InputSettings) -> Split:
-    """Counts the rows of a split, and keeps them in memory if `settings.cache` says so."""
-    limit = {"auto": IN_MEMORY_FRACTION * _machine_memory(), "memory": float("inf"), "none": 0.0}[settings.cache]
+def open_split(
+    files: Sequence[str], layout: Layout, settings: InputSettings, cache_dir: Path | None = None, name: str = "split"
+) -> Split:
+    """Counts the rows of a split, and keeps them in memory or on disk if `settings.cache` says so.
+
+    Args:
+        files: Gzip TFRecords.
+        layout: Their columns.
+        settings: The recipe's `trainer.input`.
+        cache_dir: The folder for cache files; None reads the files in every pass instead.
+        name: The name of the split's cache files.
+
+    Raises:
+        TrainingError: There are no rows, or the disk would be filled.
+    """
+    if settings.cache == "disk" and cache_dir is not None:
+        cached, rows = disk_cache.fill(_read_chunks(files, layout), cache_dir, name)
+        return Split(files, layout, rows, None, cached)
+    limits = {"auto": IN_MEMORY_FRACTION * _machine_memory(), "memory": float("inf")}
+    limit = limits.get(settings.cache, 0.0)
     columns = _load(files, layout, limit) if sum(map(os.path.getsize, files)) <= limit else None
     if columns is None:
         return Split(files, layout, count_rows(files), None)

@@ -69,6 +69,8 @@ def describe_batches(
         replicas: The number of devices that share a batch.
     """
     storage = "kept in memory" if train.columns is not None else "streamed from disk"
+    if train.cached is not None:
+        storage = "kept parsed on disk"
     yield f"Rows: {train.rows:,} to train on, {storage}; {evaluation.rows:,} to validate with"
     rows = settings.batch_size // replicas
     batch = f"Batch: {settings.batch_size:,} rows"

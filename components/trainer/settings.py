@@ -195,16 +195,17 @@ class InputSettings(Settings):
     """How the transformed examples reach the model.
 
     Attributes:
-        cache: `memory` parses a split once and keeps it; `none` reads the files in every epoch; `auto` keeps a split
-            whose parsed rows take at most a quarter of the machine's memory.
+        cache: `memory` parses a split once and keeps it; `disk` keeps the parsed rows in tf.data's cache files, in a
+            folder under TMPDIR that is removed when the training ends; `none` reads and parses the files in every
+            epoch; `auto` keeps a split in memory if its parsed rows take at most a quarter of the machine's.
         shuffle_rows: Rows of the shuffle buffer if the split is not kept in memory; in memory all rows are shuffled.
         auto_shard: How the workers of a `multi_worker` training share the data, as in TensorFlow's AutoShardPolicy.
             With `data`, all read the same rows and each takes its part of every batch, so that a pass has every row
             once. With `file`, each reads its own files, which is less work but only correct if all files have the same
-            number of rows. In memory, and for validation, it is always `data`.
+            number of rows. In memory or on disk, and for validation, it is always `data`.
     """
 
-    cache: Literal["auto", "memory", "none"] = "auto"
+    cache: Literal["auto", "memory", "disk", "none"] = "auto"
     shuffle_rows: int = Field(default=100_000, ge=1)
     auto_shard: Literal["data", "file"] = "data"
 
@@ -348,6 +349,7 @@ class TrainerSettings(Settings):
         unsupported = {
             "debug": self.debug and parameter_server,
             "callbacks.tensorboard.profile_steps": profiles and parameter_server,
+            "input.cache disk": self.input.cache == "disk" and parameter_server,
             "callbacks.checkpoints.save_freq in steps": within_epochs and parameter_server,
             "precision mixed_float16": self.precision == "mixed_float16" and parameter_server,
             "optimization.jit_compile": self.optimization.jit_compile and strategy in MANY_PROCESSES,

@@ -27,6 +27,7 @@ from components.trainer import (
     checkpoints,
     checks,
     devices,
+    disk_cache,
     export,
     features,
     inputs,
@@ -73,9 +74,12 @@ def train(job: Job, progress: str | None = None) -> None:
     strategy = devices.create_strategy(own_training.on_one_device(settings) if own_train else settings)
 
     # Precision, for everything that is built from here on until the model is trained
-    with devices.precision_policy(settings.precision, not devices.is_parameter_server(strategy)):
+    precision = devices.precision_policy(settings.precision, not devices.is_parameter_server(strategy))
+    with precision, disk_cache.cache_folder(settings.input) as cache_dir:
         # Data
-        model_features, data = open_data(job, transform_output)
+        model_features, data = open_data(job, transform_output, cache_dir)
+        if cache_dir:
+            _log(f"Rows: {disk_cache.describe(cache_dir)}")
         if settings.debug:
             checks.check_values(data.train, job.train_files)
 
@@ -111,8 +115,15 @@ def train(job: Job, progress: str | None = None) -> None:
             shutil.rmtree(job.checkpoint_dir, ignore_errors=True)
 
 
-def open_data(job: Job, transform_output: tft.TFTransformOutput) -> tuple[list[Feature], Data]:
+def open_data(
+    job: Job, transform_output: tft.TFTransformOutput, cache_dir: Path | None = None
+) -> tuple[list[Feature], Data]:
     """The model's features, and the splits that the transform graph's files hold.
+
+    Args:
+        job: The training.
+        transform_output: The transform graph.
+        cache_dir: See `inputs.open_split`.
 
     Raises:
         TrainingError: There is no such label, it is not there in every row, or the same in all.
@@ -123,7 +134,8 @@ def open_data(job: Job, transform_output: tft.TFTransformOutput) -> tuple[list[F
     layout = inputs.Layout.from_transform(transform_output, model_features, job.label, settings.sample_weight)
     labels.check_kinds(layout)
     train_split, eval_split = (
-        inputs.open_split(files, layout, settings.input) for files in (job.train_files, job.eval_files)
+        inputs.open_split(files, layout, settings.input, cache_dir, name)
+        for name, files in (("train", job.train_files), ("eval", job.eval_files))
     )
     values = labels.read_labels({"train": train_split, "eval": eval_split})
     labels.check_values(values, job.class_names)

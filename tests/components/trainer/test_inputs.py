@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,13 @@ from contracts.errors import TrainingError
 
 ALL = [row["id"] for row in tiny_recipe.TRAIN]
 WAYS = {"in memory": InputSettings(cache="memory"), "streamed": InputSettings(cache="none")}
+WAYS["on disk"] = InputSettings(cache="disk")
 
 
 @pytest.fixture(params=WAYS)
-def settings(request: pytest.FixtureRequest) -> InputSettings:
-    """Both ways of reading a training split."""
+def settings(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InputSettings:
+    """The ways of reading a training split."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return WAYS[request.param]
 
 
@@ -31,7 +35,8 @@ def layout(tiny: Tiny, sample_weight: str | None = None) -> inputs.Layout:
 
 
 def opened(tiny: Tiny, settings: InputSettings, split: str = "train") -> inputs.Split:
-    return inputs.open_split(tiny.files(split), layout(tiny), settings)
+    cache_dir = Path(tempfile.mkdtemp()) if settings.cache == "disk" else None
+    return inputs.open_split(tiny.files(split), layout(tiny), settings, cache_dir)
 
 
 def batches(tiny: Tiny, settings: InputSettings, number: int, size: int, seed: int = 1, augment: Any = None) -> Any:
