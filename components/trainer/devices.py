@@ -7,14 +7,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 import tf_keras
 
 from components.trainer import interface
 from components.trainer.settings import Precision, TrainerSettings
 from contracts.errors import TrainingError
+
+Array: TypeAlias = npt.NDArray[Any]
 
 TENSOR_CORES = (7, 0)
 """The compute capability (Volta) from which NVIDIA GPUs multiply float16 matrices several times faster than float32."""
@@ -111,7 +115,7 @@ def create_strategy(settings: TrainerSettings) -> tf.distribute.Strategy:
         "one_device": lambda: tf.distribute.get_strategy(),
         "mirrored": lambda: _mirrored(settings),
         "multi_worker": lambda: _multi_worker(settings),
-        "parameter_server": _parameter_server,
+        "parameter_server": lambda: _parameter_server(settings),
         "tpu": _tpu,
     }[kind]()
     replicas = strategy.num_replicas_in_sync
@@ -200,10 +204,26 @@ def on_one_device(
     """
     if strategy is tf.distribute.get_strategy():
         return model
-    weights = model.get_weights()
     copy = build()
-    copy.set_weights(weights)
+    copy.set_weights(whole_weights(model.get_weights(), [tuple(weight.shape) for weight in copy.weights]))
     return copy
+
+
+def whole_weights(parts: Sequence[Array], shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    """Weights of these shapes, from weights of which some are shards along the first axis, which follow one another.
+
+    Args:
+        parts: The weights of a model whose variables a partitioner divided, in Keras's order.
+        shapes: Those of the same model without shards.
+    """
+    remaining = list(parts)
+    weights = []
+    for shape in shapes:
+        weight = remaining.pop(0)
+        while weight.shape != shape:
+            weight = np.concatenate([weight, remaining.pop(0)])
+        weights.append(weight)
+    return weights
 
 
 def describe_strategy(strategy: tf.distribute.Strategy, policy: str) -> str:
@@ -256,9 +276,23 @@ def _multi_worker(settings: TrainerSettings) -> tf.distribute.Strategy:
     return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
 
-def _parameter_server() -> tf.distribute.Strategy:
+def _parameter_server(settings: TrainerSettings) -> tf.distribute.Strategy:
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    return tf.distribute.ParameterServerStrategy(resolver)
+    return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=_partitioner(settings, resolver))
+
+
+def _partitioner(settings: TrainerSettings, resolver: Any) -> Any:
+    """The partitioner that the settings ask for; None without one. At most each server has a shard."""
+    num_shards = resolver.cluster_spec().num_tasks("ps")
+    partitioners = tf.distribute.experimental.partitioners
+    match settings.partitioner:
+        case "MinSizePartitioner":
+            return partitioners.MinSizePartitioner(settings.shard_bytes, num_shards)
+        case "MaxSizePartitioner":
+            return partitioners.MaxSizePartitioner(settings.shard_bytes, num_shards)
+        case "FixedShardsPartitioner":
+            return partitioners.FixedShardsPartitioner(num_shards)
+    return None
 
 
 def _tpu() -> tf.distribute.Strategy:

@@ -185,6 +185,7 @@ class CallbackSettings(Settings):
 
 
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server", "tpu"]
+Partitioner = Literal["MinSizePartitioner", "MaxSizePartitioner", "FixedShardsPartitioner"]
 Precision = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]
 
 MANY_PROCESSES = ("multi_worker", "parameter_server")
@@ -240,6 +241,9 @@ class TrainerSettings(Settings):
             which to rehearse it.
         workers: Processes that train. Without a TF_CONFIG in the environment they are started on this machine.
         parameter_servers: Processes that hold the variables, for `parameter_server`.
+        partitioner: How a large variable is divided among parameter servers, by the classes of
+            tf.distribute.experimental.partitioners, into at most `parameter_servers` shards; None keeps each whole.
+        shard_bytes: The least bytes of a shard for `MinSizePartitioner`, the most for `MaxSizePartitioner`.
         communication: How workers of `multi_worker` reduce their gradients.
         precision: The Keras dtype policy; `auto` takes the fastest on the device, or float32 for a model that cannot be
             built in it or has so few weights that it gains nothing.
@@ -263,6 +267,8 @@ class TrainerSettings(Settings):
     replicas: int | None = Field(default=None, ge=1)
     workers: int = Field(default=1, ge=1)
     parameter_servers: int = Field(default=1, ge=1)
+    partitioner: Partitioner | None = None
+    shard_bytes: int = Field(default=256 << 10, ge=1)
     communication: Literal["auto", "ring", "nccl"] = "auto"
     precision: Precision = "auto"
     gpu_memory_limit_mb: int | None = Field(default=None, ge=256)
@@ -331,6 +337,13 @@ class TrainerSettings(Settings):
         conflict = self.conflict_with("multi_worker" if self.strategy == "auto" and self.workers > 1 else self.strategy)
         if conflict:
             raise ValueError(conflict)
+        if self.partitioner is not None and self.strategy != "parameter_server":
+            raise ValueError(f"partitioner is for strategy parameter_server; received strategy {self.strategy}")
+        if self.partitioner is not None and self.callbacks.checkpoints:
+            raise ValueError(
+                "callbacks.checkpoints cannot keep variables that partitioner divides, for a model on one device has "
+                "others; keep one of them"
+            )
         if self.communication == "nccl" and self.strategy not in ("auto", "multi_worker"):
             raise ValueError(f"communication is for strategy multi_worker; received strategy {self.strategy}")
         return self

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from pydantic import ValidationError
@@ -52,6 +54,51 @@ def test_what_the_settings_alone_rule_out(given: dict[str, Any], message: str) -
     with pytest.raises(ValidationError) as caught:
         settings(**given)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"partitioner": "MinSizePartitioner"}, "partitioner is for strategy parameter_server; received strategy auto"),
+        (
+            {
+                "partitioner": "MinSizePartitioner",
+                "strategy": "parameter_server",
+                "callbacks": {"checkpoints": {}},
+            },
+            "callbacks.checkpoints cannot keep variables that partitioner divides",
+        ),
+        (
+            {"input": {"cache": "disk"}, "strategy": "parameter_server"},
+            "strategy parameter_server cannot do input.cache disk; keep one of them",
+        ),
+    ],
+)
+def test_what_parameter_servers_alone_divide_or_cannot_do(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        settings(**given)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("partitioner", "shards"),
+    [("MinSizePartitioner", [2, 1]), ("MaxSizePartitioner", [2, 1]), ("FixedShardsPartitioner", [3, 1]), (None, None)],
+)
+def test_a_partitioner_divides_by_bytes_and_servers(partitioner: Any, shards: list[int] | None) -> None:
+    cluster_spec = tf.train.ClusterSpec({"ps": ["a:1", "b:1", "c:1"]})
+    asked = settings(strategy="parameter_server", partitioner=partitioner, shard_bytes=128)
+    found = devices._partitioner(asked, SimpleNamespace(cluster_spec=lambda: cluster_spec))
+    # 64 rows of 4 bytes are two shards of 128 bytes.
+    assert (found and list(found(tf.TensorShape([64, 1]), tf.float32))) == shards
+
+
+def test_shards_are_put_together_where_the_model_has_one_weight() -> None:
+    table, kernel, bias = np.arange(10.0).reshape(5, 2), np.ones((2, 3)), np.zeros(3)
+    parts = [table[:2], table[2:4], table[4:], kernel, bias[:1], bias[1:]]
+    for found, expected in zip(
+        devices.whole_weights(parts, [(5, 2), (2, 3), (3,)]), [table, kernel, bias], strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_workers_of_parameter_servers_have_whole_batches() -> None:
