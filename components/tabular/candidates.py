@@ -119,7 +119,7 @@ class Boosted:
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
         from threadpoolctl import threadpool_limits
 
-        columns = TreeColumns(self._features, rows.inputs, "tree_columns")
+        columns = TreeColumns.of(self._features, rows.inputs, "tree_columns")
         codes, numbers = columns.in_chunks(rows.inputs)
         few = len(rows) < FEW_ROWS
         options = {

@@ -187,19 +187,24 @@ def _network(columns: tf.Tensor, units: int, settings: Params) -> tf.Tensor:
     return MemberDense(units, name="member_logits")(hidden)
 
 
+@tf_keras.saving.register_keras_serializable("millrace")
 class NumberEncoding(tf_keras.layers.Layer):
     """Ranks from 0 to 1, -1 if missing, as vectors: piecewise linear in each bin, with a vector for missing.
 
     Args:
         bins: Parts of the range.
         width: The vector's length.
-        name: The layer's.
+        **options: Of any layer of Keras.
     """
 
-    def __init__(self, bins: int, width: int, name: str) -> None:
-        super().__init__(name=name)
+    def __init__(self, bins: int, width: int, **options: Any) -> None:
+        super().__init__(**options)
         self.bins = bins
         self.width = width
+
+    def get_config(self) -> dict[str, Any]:
+        """Keras's hook."""
+        return {**super().get_config(), "bins": self.bins, "width": self.width}
 
     def build(self, shape: tf.TensorShape) -> None:
         """Keras's hook."""
@@ -220,17 +225,22 @@ class NumberEncoding(tf_keras.layers.Layer):
         return tf.reshape(tf.nn.relu(encoded), [-1, ranks.shape[1] * self.width])
 
 
+@tf_keras.saving.register_keras_serializable("millrace")
 class MemberDense(tf_keras.layers.Layer):
     """A dense layer of each member's own: [batch, members, width] to [batch, members, units].
 
     Args:
         units: The width of what it returns.
-        name: The layer's.
+        **options: Of any layer of Keras.
     """
 
-    def __init__(self, units: int, name: str) -> None:
-        super().__init__(name=name)
+    def __init__(self, units: int, **options: Any) -> None:
+        super().__init__(**options)
         self.units = units
+
+    def get_config(self) -> dict[str, Any]:
+        """Keras's hook."""
+        return {**super().get_config(), "units": self.units}
 
     def build(self, shape: tf.TensorShape) -> None:
         """Keras's hook."""

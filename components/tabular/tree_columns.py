@@ -23,6 +23,7 @@ FEWEST_ROWS = 2
 """A category of fewer rows shares the code of rare ones."""
 
 
+@tf_keras.saving.register_keras_serializable("millrace")
 class TreeColumns(tf_keras.layers.Layer):
     """The features of a row as two tensors: codes, int32 [batch, categories], and numbers, float32 [batch, numbers].
 
@@ -30,25 +31,56 @@ class TreeColumns(tf_keras.layers.Layer):
     share the last one. An id that was not there in training is missing.
 
     Args:
-        features: The model's inputs.
-        rows: The training rows by feature, for the ids that are in them.
+        numbers: The features that hold numbers.
+        words: The features that hold words of texts, with the number of the most frequent ones that are columns.
+        codes: The features that hold categories or hashes, with the code of each of their ids, (ids, ).
+        categories: The number of columns that hold them.
         name: The layer's.
     """
 
-    def __init__(self, features: Sequence[Feature], rows: Mapping[str, npt.NDArray[Any]], name: str) -> None:
+    def __init__(
+        self,
+        numbers: Sequence[str],
+        words: Mapping[str, int],
+        codes: Mapping[str, npt.NDArray[np.int32]],
+        categories: int,
+        name: str,
+    ) -> None:
         super().__init__(name=name, dtype="float32", trainable=False)
-        self._numbers = [f.name for f in features if f.name == tabular.NUMBERS]
-        self._words = {
-            f.name: min(MOST_WORDS, (f.num_categories or 1) - 1) for f in features if f.name == tabular.WORDS
-        }
-        self._codes = {
-            feature.name: self._constant(
-                f"codes_{feature.name}", codes_of(rows[feature.name], feature.num_categories or 0)
-            )
-            for feature in features
-            if feature.name in (tabular.CATEGORIES, tabular.HASHES)
-        }
-        self.categories = sum(int(np.prod(f.shape)) for f in features if f.name in self._codes)
+        self._numbers, self._words = list(numbers), dict(words)
+        self._codes = {feature: self._constant(f"codes_{feature}", values) for feature, values in codes.items()}
+        self.categories = categories
+
+    @classmethod
+    def of(cls, features: Sequence[Feature], rows: Mapping[str, npt.NDArray[Any]], name: str) -> TreeColumns:
+        """The layer for a model's inputs.
+
+        Args:
+            features: The model's inputs.
+            rows: The training rows by feature, for the ids that are in them.
+            name: The layer's.
+        """
+        coded = [feature for feature in features if feature.name in (tabular.CATEGORIES, tabular.HASHES)]
+        words = {f.name: min(MOST_WORDS, (f.num_categories or 1) - 1) for f in features if f.name == tabular.WORDS}
+        return cls(
+            [feature.name for feature in features if feature.name == tabular.NUMBERS],
+            words,
+            {feature.name: codes_of(rows[feature.name], feature.num_categories or 0) for feature in coded},
+            sum(int(np.prod(feature.shape)) for feature in coded),
+            name,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Keras's hook: which columns there are, and the sizes of the weights, which are saved with the model."""
+        sizes = {name: int(values.shape[0]) for name, values in self._codes.items()}
+        counts = {"codes": sizes, "categories": self.categories}
+        return {"name": self.name, "numbers": list(self._numbers), "words": dict(self._words), **counts}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> TreeColumns:
+        """Keras's hook: the layer, before its weights are loaded."""
+        blank = {name: np.zeros(size, np.int32) for name, size in config["codes"].items()}
+        return cls(**config | {"codes": blank})
 
     def _constant(self, name: str, values: npt.NDArray[np.int32]) -> tf.Variable:
         initial = tf_keras.initializers.Constant(values)

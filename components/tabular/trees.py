@@ -153,6 +153,7 @@ def _left_codes(bitsets: npt.NDArray[np.uint32], nodes: npt.NDArray[Any]) -> npt
     return chosen
 
 
+@tf_keras.saving.register_keras_serializable("millrace")
 class Trees(tf_keras.layers.Layer):
     """What the trees predict before any link function: float32 [batch, outputs].
 
@@ -165,6 +166,8 @@ class Trees(tf_keras.layers.Layer):
         # Its numbers are compared with thresholds, which half precision would move.
         super().__init__(name=name, dtype="float32", trainable=False)
         self._depth, self._categories = forest.depth, forest.categories
+        self._sizes = {name: len(getattr(forest, name)) for name in ("roots", "left", "goes_left", "baseline")}
+        self._num_numbers = forest.numbers
         is_number = forest.feature >= forest.categories
         # Numbers stand twice among the columns, a missing one below all thresholds and then above: see `call`.
         goes_right = is_number & ~forest.missing_left
@@ -177,6 +180,32 @@ class Trees(tf_keras.layers.Layer):
         if forest.categories:
             self._table = self._constant("table", forest.table)
             self._goes_left = self._constant("goes_left", forest.goes_left.reshape(-1))
+
+    def get_config(self) -> dict[str, Any]:
+        """Keras's hook: the sizes of the weights, which are saved with the model."""
+        counts = {"depth": self._depth, "categories": self._categories, "numbers": self._num_numbers}
+        return {"name": self.name, "sizes": self._sizes, **counts}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Trees:
+        """Keras's hook: the layer, before its weights are loaded."""
+        sizes = config["sizes"]
+        integers, floats = np.zeros(sizes["left"], np.int32), np.zeros(sizes["left"], np.float32)
+        blank = Forest(
+            roots=np.zeros(sizes["roots"], np.int32),
+            feature=integers,
+            threshold=floats,
+            left=integers,
+            missing_left=integers.astype(np.bool_),
+            value=floats,
+            table=integers,
+            goes_left=np.zeros((sizes["goes_left"], MISSING_CODE + 1), np.bool_),
+            baseline=np.zeros(sizes["baseline"], np.float32),
+            depth=config["depth"],
+            categories=config["categories"],
+            numbers=config["numbers"],
+        )
+        return cls(blank, config["name"])
 
     def _constant(self, name: str, values: npt.NDArray[Any]) -> tf.Variable:
         dtype = {"f": "float32", "i": "int32", "b": "bool"}[values.dtype.kind]

@@ -19,6 +19,7 @@ from components.tabular.analysis import InMemory
 from components.tabular.candidates import Boosted, Linear, Rows, averaged, design, predicted
 from components.tabular.features import Categories, Numbers, Texts, transformed
 from components.tabular.labels import Amount, Classes, LabelColumn
+from components.trainer import saving
 from components.trainer.features import Feature
 from components.trainer.inputs import Layout, Split
 from components.trainer.job import Job
@@ -191,3 +192,15 @@ def test_few_rows_are_all_judged(rows: int, folds: int) -> None:
     others = np.concatenate([judged_rows for _, judged_rows in found])
     assert len(set(others.tolist())) == len(others) == (rows if folds > 1 else rows // 4)
     assert all(not set(learned) & set(judged_rows) for learned, judged_rows in found)
+
+
+def test_load_model_gives_back_what_won(tmp_path: Path) -> None:
+    rows, features = table(TWO, lambda x, c: (x + c > 1).astype(int))
+    training = new_training(rows, features, tmp_path)
+    network = training.build(model="network")
+    model = averaged([Boosted(features, TWO, seed=0).fit(rows), network], features)
+    training.compile(model)
+    assert saving.find_fault(model) is None
+    saving.save(model, tf.Module(), {}, str(tmp_path / "saved"))
+    loaded = tf_keras.models.load_model(tmp_path / "saved")
+    np.testing.assert_allclose(loaded(rows.inputs), model(rows.inputs), rtol=1e-6)

@@ -129,7 +129,7 @@ def test_missing_numbers_are_nan_and_frequent_words_are_columns() -> None:
         "category_ids": np.array([[3], [3]]),
         "word_ids": np.array([[1, 3, 0], [0, 0, 0]]),
     }
-    layer = TreeColumns(features, inputs, "columns")
+    layer = TreeColumns.of(features, inputs, "columns")
     codes, numbers = layer(inputs)
     assert layer.categories == 1
     assert codes.numpy().tolist() == [[0], [0]]
