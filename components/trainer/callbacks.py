@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from components.trainer.settings import CallbackSettings, TensorBoardSettings
+from components.trainer.callback_settings import CallbackSettings, TensorBoardSettings
 from contracts import atomic
 from contracts.errors import TrainingError
 
@@ -66,6 +66,7 @@ def of_recipe(recipe: Any, params: Mapping[str, Any], run_dir: str) -> list[tf_k
 def _tensorboard(settings: TensorBoardSettings, run_dir: str) -> tf_keras.callbacks.Callback:
     return tf_keras.callbacks.TensorBoard(
         log_dir=f"{run_dir}/{TENSORBOARD_FOLDER}",
+        update_freq=settings.update_freq,
         histogram_freq=settings.histograms_every,
         write_graph=False,
     )

@@ -11,7 +11,7 @@ from typing import Any
 import tf_keras
 
 from components.trainer import interface
-from components.trainer.settings import CheckpointSettings
+from components.trainer.callback_settings import CheckpointSettings
 from contracts.errors import TrainingError
 
 FOLDER = "checkpoints"

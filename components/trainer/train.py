@@ -35,6 +35,7 @@ from components.trainer import (
     optimization,
     own_training,
     profiling,
+    projector,
     resuming,
     schedule,
 )
@@ -283,6 +284,10 @@ def _callbacks_and_start(
             num_images = settings.tensorboard.example_images
             shown_batches = batches.skip(initial_epoch - plan.initial_epoch)
             chosen.append(callbacks.ExampleImages(shown_batches, num_images, job.model_run_dir))
+        if settings.tensorboard and settings.tensorboard.embeddings:
+            transform_output = tft.TFTransformOutput(job.transform_graph)
+            embeddings = settings.tensorboard.embeddings
+            chosen.append(projector.Projector(embeddings, model, transform_output, job.model_run_dir))
         history_path = Path(job.model_run_dir, HISTORY_FILE)
         goes_on = phase > 0 or (state is not None and state.was_restored)
         chosen.append(tf_keras.callbacks.CSVLogger(str(history_path), append=goes_on))

@@ -14,7 +14,7 @@ import tensorflow as tf
 import tf_keras
 
 from components.trainer import callbacks
-from components.trainer.settings import CallbackSettings
+from components.trainer.callback_settings import CallbackSettings
 from contracts.errors import TrainingError
 
 
@@ -36,7 +36,7 @@ def test_settings_reach_keras(tmp_path: Path) -> None:
         early_stopping={"monitor": "val_auc", "patience": 4, "min_delta": 0.1, "mode": "max", "baseline": 0.7},
         reduce_lr_on_plateau={"factor": 0.5, "patience": 7, "min_lr": 1e-5, "cooldown": 2},
         best_checkpoint={"monitor": "val_auc", "mode": "max"},
-        tensorboard={"histograms_every": 2},
+        tensorboard={"histograms_every": 2, "update_freq": 100},
     )
     stopping, plateau = found["EarlyStopping"], found["ReduceLROnPlateau"]
     assert (stopping.monitor, stopping.patience, stopping.min_delta) == ("val_auc", 4, 0.1)
@@ -46,7 +46,7 @@ def test_settings_reach_keras(tmp_path: Path) -> None:
     assert (plateau.factor, plateau.patience, plateau.min_lr) == (0.5, 7, 1e-5)
     assert (plateau.cooldown, plateau.min_delta) == (2, 1e-4)
     assert found["ModelCheckpoint"].save_best_only
-    assert found["TensorBoard"].histogram_freq == 2
+    assert (found["TensorBoard"].histogram_freq, found["TensorBoard"].update_freq) == (2, 100)
 
 
 class Curve(tf_keras.callbacks.Callback):

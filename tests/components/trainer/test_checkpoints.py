@@ -15,7 +15,8 @@ from test_resume import fit as fit_job
 from test_resume import new_job
 from tiny_artifacts import Tiny
 
-from components.trainer.settings import CallbackSettings, TrainerSettings
+from components.trainer.callback_settings import CallbackSettings
+from components.trainer.settings import TrainerSettings
 from contracts.errors import TrainingError
 
 
