@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import millrace
+from benchmarks import extra_packages, millrace
 
 LABEL = "target"
 BUNDLED = ("breast_cancer", "wine", "diabetes", "digits", "iris")
@@ -50,6 +51,19 @@ def _bundled(name: str) -> DataSet:
     return DataSet(name, write)
 
 
+def _survey(name: str, label: str) -> DataSet:
+    """A survey that statsmodels brings; an amount is to be predicted."""
+
+    def write(path: Path) -> None:
+        package = extra_packages.install(path.parent / "packages", "statsmodels==0.15.0")
+        with (package / "statsmodels" / "datasets" / name / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+        shutil.rmtree(package)
+        _write(path, [LABEL if column == label else column for column in header], rows)
+
+    return DataSet(name, write)
+
+
 def _made(name: str, limit_seconds: float, **options: Any) -> DataSet:
     def write(path: Path) -> None:
         from sklearn.datasets import make_classification
@@ -82,6 +96,8 @@ SETS = {
     for dataset in (
         *map(_bundled, BUNDLED),
         DataSet("taxi", _write_taxi),
+        _survey("fair", "affairs"),
+        _survey("randhie", "mdvis"),
         _made("wide", 120.0, n_samples=1797, n_features=500, n_informative=20, n_redundant=30, random_state=3),
         _made("rare", 60.0, n_samples=20_000, n_informative=8, weights=[0.99], flip_y=0.002, random_state=4),
     )
