@@ -201,7 +201,8 @@ def _copy(source: Path, target: Path) -> None:
     if weights_folder.exists():
         shutil.copytree(weights_folder, target / weights_folder.name, dirs_exist_ok=True)
     for checkpoint in (source / checkpoints.FOLDER).glob("[!.]*"):
-        _link(checkpoint, target / checkpoints.FOLDER / checkpoint.name)
+        if checkpoint.is_file():
+            _link(checkpoint, target / checkpoints.FOLDER / checkpoint.name)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -36,13 +36,18 @@ class Interruption(tf_keras.callbacks.Callback):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Interrupted(tf_keras.Model):
-    """A model that brings its own callback."""
+class WithInterruption:
+    """A model's own callback. Not a model itself: Keras changes the bases of a class that is made functional."""
 
     wanted: Mapping[str, Any]
 
     def fit(self, *arguments: Any, callbacks: Sequence[Any], **named: Any) -> Any:
-        return super().fit(*arguments, callbacks=[*callbacks, Interruption(self.wanted)], **named)
+        fit: Any = super().fit  # type: ignore[misc]
+        return fit(*arguments, callbacks=[*callbacks, Interruption(self.wanted)], **named)
+
+
+class Interrupted(WithInterruption, tf_keras.Model):
+    """A functional model whose training is interrupted once."""
 
 
 def build_model(features: Sequence[Any], params: Mapping[str, Any]) -> tf_keras.Model:

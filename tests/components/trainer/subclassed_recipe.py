@@ -43,7 +43,7 @@ class Tower(tf_keras.Model):
         return {**super().get_config(), "heads": self.heads}
 
 
-class Interrupted(Tower, interrupted_recipe.Interrupted):
+class Interrupted(interrupted_recipe.WithInterruption, Tower):
     """The same, whose training is interrupted once."""
 
 

@@ -138,6 +138,8 @@ def test_asking_for_a_tf_lite_model_changes_the_pusher_alone(project: Path, plac
     without, with_it = prints(project, places), prints(project, places, TFLITE)
     assert with_it.pop("TFLite").settings == {
         "tflite.quantization": "int8",
+        "tflite.inference_input_type": "float32",
+        "tflite.inference_output_type": "float32",
         "tflite.max_accuracy_loss": 0.01,
         "tflite.representative_rows": 200,
         "tflite.threads": 1,

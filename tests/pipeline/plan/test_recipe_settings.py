@@ -141,7 +141,7 @@ def test_an_unknown_key_is_reported_with_its_line_and_the_nearest_valid_one(
         (
             "label: big",
             "label: big\ntflite: {quantization: int4}",
-            "recipe.yaml:5: tflite.quantization: input should be 'none', 'dynamic', 'float16', 'int8' or "
+            "recipe.yaml:5: tflite.quantization: input should be 'none', 'float32', 'dynamic', 'float16', 'int8' or "
             "'int8_with_float_fallback'; received 'int4'.",
         ),
         (
