@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import tensorflow as tf
@@ -80,8 +80,12 @@ def describe(folder: Path) -> str:
 
 
 def size(folder: Path) -> int:
-    """The bytes of a folder's files."""
-    return sum(path.stat().st_size for path in folder.iterdir())
+    """The bytes of a folder's files, while tf.data may be renaming its temporary ones."""
+    bytes_in_all = 0
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            bytes_in_all += path.stat().st_size
+    return bytes_in_all
 
 
 def _remove_abandoned() -> None:

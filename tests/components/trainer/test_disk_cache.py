@@ -86,6 +86,12 @@ def test_the_disk_is_not_filled(tiny: Tiny, tmp_path: Path, temporary: Path, mon
     assert list(temporary.glob("millrace-*")) == []
 
 
+def test_a_file_that_is_renamed_meanwhile_has_no_size(temporary: Path) -> None:
+    (temporary / "written").write_bytes(b"1234")
+    (temporary / "gone").symlink_to(temporary / "renamed")
+    assert disk_cache.size(temporary) == 4
+
+
 def test_resumed_it_goes_on_with_the_same_batches(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = iter(tmp_path / f"cache-{number}" for number in range(3))
 

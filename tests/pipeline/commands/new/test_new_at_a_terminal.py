@@ -18,6 +18,7 @@ SOURCE = Path(__file__).resolve().parents[4]
 QUESTION = b"[Y/n]: "
 CTRL_C = b"\x03"
 PATIENCE_SECONDS = 120.0
+PRESSED_AGAIN_AFTER_SECONDS = 5.0
 
 
 def talk(folder: Path, answers: Sequence[bytes]) -> tuple[str, int]:
@@ -36,15 +37,21 @@ def talk(folder: Path, answers: Sequence[bytes]) -> tuple[str, int]:
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(its)
-    shown, left = b"", list(answers)
-    while select.select([ours], [], [], PATIENCE_SECONDS)[0]:
+    shown, left, answer = b"", list(answers), b""
+    while True:
+        # Python forgets a Ctrl-C in the microseconds between showing a question and waiting; one presses it again then.
+        if answer == CTRL_C and not select.select([ours], [], [], PRESSED_AGAIN_AFTER_SECONDS)[0]:
+            os.write(ours, CTRL_C)
+        if not select.select([ours], [], [], PATIENCE_SECONDS)[0]:
+            break
         try:
             data = os.read(ours, 1 << 16)
         except OSError:  # Linux's way to say that nobody has the terminal open any more.
             break
         shown += data
         if left and shown.endswith(QUESTION):
-            os.write(ours, left.pop(0))
+            answer = left.pop(0)
+            os.write(ours, answer)
     os.close(ours)
     return shown.decode(), process.wait(PATIENCE_SECONDS)
 
