@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from components.evaluation import blessing, insights, looks, recording, sample, 
 from components.evaluation.blessing import Decision
 from components.evaluation.columnar import run as columnar
 from components.evaluation.columnar.sums import NotColumnar
+from components.evaluation.levels import LevelsBySlice
 from components.evaluation.predictions import PredictionsTable
 from components.evaluation.settings import (
     PREDICTIONS_FILE,
@@ -63,9 +65,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         evaluation = artifact_utils.get_single_instance(output_dict["evaluation"])
         settings = EvaluatorSettings.model_validate_json(exec_properties["settings"])
         models = {name: _saved_model(input_dict[name]) for name in MODELS if input_dict.get(name)}
-        table = self._evaluate(input_dict, models, evaluation.uri, exec_properties)
-        reference = self._compare_with_reference(input_dict, models, evaluation.uri, exec_properties)
-        measured = summary.measure(evaluation.uri, settings, table, reference)
+        table, reference, levels = self._evaluate(input_dict, models, evaluation.uri, exec_properties)
+        measured = summary.measure(evaluation.uri, settings, table, reference, levels)
         rows, ids = looks.rows_digest(table), _ids(input_dict)
         earlier = looks.earlier_looks(looks_before, rows, ids["model"], ids.get("baseline_model", 0))
         decision = blessing.decide(measured, settings, earlier)
@@ -74,46 +75,57 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
     def _evaluate(
         self, input_dict: Artifacts, models: Models, folder: str, exec_properties: dict[str, Any]
-    ) -> PredictionsTable:
-        """Evaluates the candidate and, if there is one, the baseline."""
+    ) -> tuple[PredictionsTable, PredictionsTable | None, LevelsBySlice]:
+        """Evaluates the candidate and, if there are any, the baseline and the reference.
+
+        Returns:
+            The candidate's predictions beside the baseline's, the same beside the reference's, and what
+            `columnar.evaluate` returns.
+        """
         config = tfma_run.complete_config(_config(exec_properties), has_baseline="baseline_model" in models)
-        predictions, sampled_rows = Path(folder, PREDICTIONS_FILE), exec_properties["sampled_rows"]
-        source = recording.Source.of(config)
-        recorders = [recording.table_recorder(str(predictions), source)]
+        predictions, of_reference = (str(Path(folder, name)) for name in (PREDICTIONS_FILE, REFERENCE_PREDICTIONS_FILE))
+        sampled_rows, source = exec_properties["sampled_rows"], recording.Source.of(config)
+        recorders = [recording.table_recorder(predictions, source)]
         if sampled_rows:
             recorders.append(sample.sample_recorder(str(Path(folder, SAMPLE_FILE)), sampled_rows, source.candidate))
         compared = {False: models["model"]} | ({True: models["baseline_model"]} if "baseline_model" in models else {})
-        if not self._by_columns(columnar.evaluate, _files(input_dict), compared, config, recorders, folder):
+        reference = models.get("reference_model")
+        levels = self._by_columns(_files(input_dict), compared, config, recorders, folder, reference, of_reference)
+        if levels is None:
             with self._make_beam_pipeline() as pipeline:
                 tfma_run.evaluate(pipeline, _pattern(input_dict), compared, config, recorders, folder)
-        return recording.read_table(str(predictions))
+            if reference:
+                with self._make_beam_pipeline() as pipeline:
+                    both, recorder = compared | {True: reference}, recording.table_recorder(of_reference, source)
+                    tfma_run.predict(pipeline, _pattern(input_dict), both, config, [recorder])
+        tables = [recording.read_table(path) for path in (predictions, *([of_reference] if reference else []))]
+        return tables[0], tables[1] if reference else None, levels or {}
 
-    def _compare_with_reference(
-        self, input_dict: Artifacts, models: Models, folder: str, exec_properties: dict[str, Any]
-    ) -> PredictionsTable | None:
-        """The predictions of the candidate and, as its baseline, the reference; None if that is the baseline anyway."""
-        if "reference_model" not in models:
-            return None
-        config = tfma_run.complete_config(_config(exec_properties), has_baseline=True)
-        predictions = Path(folder, REFERENCE_PREDICTIONS_FILE)
-        recorders = [recording.table_recorder(str(predictions), recording.Source.of(config))]
-        compared = {False: models["model"], True: models["reference_model"]}
-        if not self._by_columns(columnar.predict, _files(input_dict), compared, config, recorders):
-            with self._make_beam_pipeline() as pipeline:
-                tfma_run.predict(pipeline, _pattern(input_dict), compared, config, recorders)
-        return recording.read_table(str(predictions))
-
-    def _by_columns(self, work: Callable[..., None], *arguments: Any) -> bool:
-        """Does the work in this process unless the environment or the configuration leaves it to Beam."""
+    def _by_columns(
+        self,
+        files: Sequence[str],
+        compared: Mapping[bool, str],
+        config: config_pb2.EvalConfig,
+        recorders: Sequence[recording.Recorder],
+        folder: str,
+        reference: str | None,
+        of_reference: str,
+    ) -> LevelsBySlice | None:
+        """Does the work in this process; None if the environment or the configuration leaves it to Beam."""
         if not is_columnar(self._beam_pipeline_args):
-            return False
+            return None
+        source = replace(recording.Source.of(config), baseline=REFERENCE_NAME)
+        also = [recording.table_recorder(of_reference, source)] if reference else []
+        further = {REFERENCE_NAME: reference} if reference else {}
         try:
-            work(*arguments)
+            return columnar.evaluate(files, compared, config, [*recorders, *also], folder, further)
         except NotColumnar as why:
             logging.info("Evaluated by TFMA on Beam, not by columns: %s.", why)
-            return False
-        return True
+            return None
 
+
+REFERENCE_NAME = "reference"
+"""The reference's name among TFMA's names of models, which are those of the candidate and the baseline."""
 
 MODELS = ("model", "baseline_model", "reference_model")
 Models = Mapping[str, str]

@@ -11,6 +11,7 @@ import numpy as np
 from components.evaluation import areas, estimates, intervals, measures, predictions
 from components.evaluation.areas import Area
 from components.evaluation.estimates import ALL_ROWS, Estimate, Sampling
+from components.evaluation.levels import Levels, LevelsBySlice
 from components.evaluation.measures import Measure
 from components.evaluation.predictions import Array, PredictionsTable, ScoredRows, SliceKey
 from contracts.evaluation import Difference, Interval
@@ -91,13 +92,19 @@ class Confidence:
         return Difference(value=shown - baseline, **dict(interval)) if interval else None
 
 
-def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Sequence[SliceKey]) -> list[Confidence]:
+def measure_confidence(
+    table: PredictionsTable,
+    names: Sequence[str],
+    slices: Sequence[SliceKey],
+    levels: LevelsBySlice | None = None,
+) -> list[Confidence]:
     """The intervals of metrics.
 
     Args:
         table: The rows.
         names: The metrics' class names.
         slices: The keys of the groups of rows; () is all rows.
+        levels: The scores of all rows, where the table may lack some.
 
     Returns:
         One for each of `slices`.
@@ -108,16 +115,27 @@ def measure_confidence(table: PredictionsTable, names: Sequence[str], slices: Se
     members = [predictions.rows_of_slice(sound, key) for key in slices]
     # It is not known how TFMA treats a row whose prediction is not a number, so then its own areas are shown.
     exact = len(rows.labels) == table.rows
-    groups = [_Group(rows.take(group), names, Sampling.of(table), exact) for group in members]
+    sampling = Sampling.of(table)
+    groups = [
+        _Group(rows.take(group), names, sampling, exact, {} if exact else _levels_of(levels or {}, key))
+        for group, key in zip(members, slices, strict=True)
+    ]
     drawn = intervals.bootstrap_sums([group.columns() for group in groups], members)
     return [group.confidence(sums) for group, sums in zip(groups, drawn, strict=True)]
+
+
+def _levels_of(levels: LevelsBySlice, key: SliceKey) -> dict[bool, Levels]:
+    """The scores of a slice, by whether they are the baseline's."""
+    return {model: levels[tuple(key), model] for model in (False, True) if (tuple(key), model) in levels}
 
 
 class _Group:
     """The metrics of one group of rows: those that are functions of sums over rows, and the areas under curves."""
 
-    def __init__(self, rows: ScoredRows, names: Sequence[str], sampling: Sampling, exact: bool) -> None:
-        self._rows, self._names, self._sampling, self._exact = rows, names, sampling, exact
+    def __init__(
+        self, rows: ScoredRows, names: Sequence[str], sampling: Sampling, exact: bool, levels: Mapping[bool, Levels]
+    ) -> None:
+        self._rows, self._names, self._sampling, self._exact, self._levels = rows, names, sampling, exact, levels
         self._columns: dict[tuple[str, bool], Array] = {}
         self._measures: dict[str, Measure] = {}
         for name in names if len(rows.labels) else ():
@@ -187,21 +205,40 @@ class _Group:
         for name, curve in _CURVES.items():
             if name not in self._names:
                 continue
-            exact_areas = [curve.area(positive, model_scores, weights) for model_scores in scores]
-            binned = [curve.area(positive, _binned(model_scores), weights).value for model_scores in scores]
-            values = [area.value for area in exact_areas] if self._sampling.fraction == 1 else binned
+            sampled = [curve.area(positive, model_scores, weights) for model_scores in scores]
+            shown = self._shown(curve, [(positive, model_scores, weights) for model_scores in scores])
+            result.areas.update({(name, model): area for model, area in shown.items()})
+            # Compared with the value that is shown.
+            values = [
+                area.value if shown or self._sampling.fraction == 1 else curve.binned(positive, model_scores, weights)
+                for area, model_scores in zip(sampled, scores, strict=True)
+            ]
             if reason := areas.too_few(positive, weights, under_roc[:1], curve.misranked):
                 result.reasons[name] = reason
             else:
-                result.estimates[name] = estimates.area(values[0], exact_areas[0].standard_error, curve.method)
-            if len(exact_areas) == 2 and areas.too_few(positive, weights, under_roc, curve.misranked) is None:
+                result.estimates[name] = estimates.area(values[0], sampled[0].standard_error, curve.method)
+            if len(sampled) == 2 and areas.too_few(positive, weights, under_roc, curve.misranked) is None:
                 method = f"paired {curve.method}"
                 result.differences[name] = estimates.area_difference(
-                    values[0] - values[1], exact_areas[0], exact_areas[1], method
+                    values[0] - values[1], sampled[0], sampled[1], method
                 )
-            if self._exact:
-                for (of_baseline, _), area, value in zip(self._models(), exact_areas, binned, strict=True):
-                    result.areas[name, of_baseline] = ShownArea(area.value, value)
+
+    def _shown(self, curve: _Curve, rows: Sequence[tuple[Array, Array, Array]]) -> dict[bool, ShownArea]:
+        """The areas over all rows, by whether they are the baseline's; empty if not all are known.
+
+        Args:
+            curve: The curve.
+            rows: For each model positive rows, scores and weights, as the table has them.
+        """
+        models = [of_baseline for of_baseline, _ in self._models()]
+        if not self._exact:
+            rows = [self._levels[model].rows() for model in models if model in self._levels]
+        if len(rows) < len(models):
+            return {}
+        return {
+            model: ShownArea(curve.area(*of_model).value, curve.binned(*of_model))
+            for model, of_model in zip(models, rows, strict=True)
+        }
 
 
 @dataclass(frozen=True)
@@ -217,6 +254,10 @@ class _Curve:
     area: Callable[[Array, Array, Array], Area]
     method: str
     misranked: int
+
+    def binned(self, positive: Array, scores: Array, weights: Array) -> float:
+        """The area of scores in TFMA's bins."""
+        return self.area(positive, _binned(scores), weights).value
 
 
 _CURVES = {

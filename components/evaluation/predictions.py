@@ -11,7 +11,7 @@ import hashlib
 import heapq
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -101,9 +101,14 @@ class PredictionsTable:
         )
 
 
+def row_digests(rows: Iterable[bytes]) -> Array:
+    """The digests of serialized rows, as `PredictionsTable.digests` has them, uint64 [rows]."""
+    return np.frombuffer(b"".join(hashlib.sha256(row).digest()[:8] for row in rows), ">u8").astype(np.uint64)
+
+
 def row_digest(serialized: bytes) -> int:
-    """The digest of a row in `PredictionsTable.digests`."""
-    return int.from_bytes(hashlib.sha256(serialized).digest()[:8], "big")
+    """The digest of a row."""
+    return int(row_digests([serialized])[0])
 
 
 def text_of(value: Any) -> str:

@@ -26,7 +26,7 @@ from components.evaluation.predictions import (
     WorstRow,
     in_order,
     merge_tables,
-    row_digest,
+    row_digests,
     table_from_bytes,
     table_to_bytes,
     text_of,
@@ -40,7 +40,7 @@ class Recorder:
     """What to record. It is sent to Beam's workers, so it must not hold anything that only this process has.
 
     Attributes:
-        read: Extracts the part to record from a batch of TFMA's extracts.
+        read: Extracts the part to record from a batch of TFMA's extracts, to which `with_digests` has added.
         merge: Merges such parts.
         write: Writes the merged parts to a file.
     """
@@ -64,7 +64,7 @@ class Record(beam.PTransform):
     def expand(self, extracts: beam.PCollection) -> beam.PCollection:
         _ = (
             extracts
-            | "Read" >> beam.Map(_read_all, self._recorders)
+            | "Read" >> beam.Map(read_all, self._recorders)
             | "Merge"
             >> beam.CombineGlobally(
                 TupleCombineFn(*(recorder.merge for recorder in self._recorders))
@@ -74,8 +74,18 @@ class Record(beam.PTransform):
         return extracts
 
 
-def _read_all(batch: Mapping[str, Any], recorders: Sequence[Recorder]) -> tuple[Any, ...]:
-    return tuple(recorder.read(batch) for recorder in recorders)
+DIGESTS_KEY = "digests"
+
+
+def with_digests(batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The batch with the digests of its rows, uint64 [rows]."""
+    return {**batch, DIGESTS_KEY: row_digests(np.asarray(batch[constants.INPUT_KEY]).ravel())}
+
+
+def read_all(batch: Mapping[str, Any], recorders: Sequence[Recorder]) -> tuple[Any, ...]:
+    """What each recorder makes of a batch of TFMA's extracts."""
+    digested = with_digests(batch)
+    return tuple(recorder.read(digested) for recorder in recorders)
 
 
 def _write_all(merged: Sequence[Any], recorders: Sequence[Recorder]) -> None:
@@ -149,7 +159,7 @@ def read_batch(batch: Mapping[str, Any], source: Source) -> PredictionsTable:
     """The predictions table of a batch.
 
     Args:
-        batch: TFMA's extracts, still batched.
+        batch: TFMA's extracts, still batched, with the rows' digests.
         source: Where in it labels and predictions are.
 
     Raises:
@@ -163,7 +173,7 @@ def read_batch(batch: Mapping[str, Any], source: Source) -> PredictionsTable:
     labels, predictions = judged
     compared = _labels_and_predictions(batch, source.baseline, source.prediction_key) if source.baseline else None
     baseline = compared[1] if compared and compared[1].shape == predictions.shape else None
-    digests = np.array([row_digest(row) for row in serialized], np.uint64)
+    digests = batch[DIGESTS_KEY]
     slices = [_values(_feature(batch, source.candidate, name), len(serialized)) for name in source.features]
     return PredictionsTable(
         rows=len(serialized),

@@ -5,7 +5,6 @@ It is a TFRecord of TensorFlow Serving's PredictionLogs, which are requests and 
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -18,7 +17,7 @@ import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from components.evaluation.recording import Recorder
+from components.evaluation.recording import DIGESTS_KEY, Recorder
 
 INPUT = "examples"
 SIGNATURE = "serving_default"
@@ -28,7 +27,7 @@ MAX_BYTES = 64 * 2**20
 """The most rows per log, and the most bytes of all rows together, so that there are fewer rows if they hold images."""
 
 # A row's digest, the row, and its answer.
-Choice = tuple[bytes, bytes, dict[str, Any]]
+Choice = tuple[int, bytes, dict[str, Any]]
 
 
 def sample_recorder(path: str, rows: int, model: str | None) -> Recorder:
@@ -47,8 +46,8 @@ def sample_rows(batch: Mapping[str, Any], model: str | None, rows: int) -> list[
     """The rows of a batch with the smallest digests: a random choice that does not depend on order or batches.
 
     Args:
-        batch: TFMA's extracts: `input` holds the serialized rows; `predictions` holds an array, or arrays by output,
-            or, with `model`, either of these by the models' names.
+        batch: TFMA's extracts with the rows' digests: `input` holds the serialized rows; `predictions` holds an array,
+            or arrays by output, or, with `model`, either of these by the models' names.
         model: The model whose predictions to take, if there are several.
         rows: The most rows to choose.
     """
@@ -56,10 +55,10 @@ def sample_rows(batch: Mapping[str, Any], model: str | None, rows: int) -> list[
     predictions = batch[tfma.PREDICTIONS_KEY] if model is None else batch[tfma.PREDICTIONS_KEY][model]
     outputs = predictions if isinstance(predictions, Mapping) else {"": predictions}
     arrays = {name: np.asarray(values) for name, values in outputs.items()}
-    digests = ((hashlib.sha256(row).digest(), position) for position, row in enumerate(serialized))
+    digests = batch[DIGESTS_KEY]
     return [
-        (digest, serialized[position], {name: values[position] for name, values in arrays.items()})
-        for digest, position in heapq.nsmallest(rows, digests)
+        (int(digests[position]), serialized[position], {name: values[position] for name, values in arrays.items()})
+        for position in np.argsort(digests, kind="stable")[:rows]
     ]
 
 

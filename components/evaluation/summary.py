@@ -9,7 +9,8 @@ import tensorflow_model_analysis as tfma
 
 from components.evaluation.blessing import Decision, Measured
 from components.evaluation.confidence import Confidence, measure_confidence
-from components.evaluation.predictions import PredictionsTable, text_of
+from components.evaluation.levels import LevelsBySlice
+from components.evaluation.predictions import PredictionsTable, SliceKey, text_of
 from components.evaluation.settings import EvaluatorSettings, MetricBar
 from contracts.evaluation import Bar, Difference, Metric, Slice, Summary
 
@@ -25,6 +26,7 @@ def measure(
     settings: EvaluatorSettings,
     table: PredictionsTable,
     reference: PredictionsTable | None = None,
+    levels: LevelsBySlice | None = None,
 ) -> Measured:
     """Reads TFMA's output.
 
@@ -33,6 +35,7 @@ def measure(
         settings: The metrics, bars and slices.
         table: The rows' labels and predictions, for intervals and for exact areas under curves, which are then judged.
         reference: The same rows with the best model served so far as the baseline, if that is a different model.
+        levels: The scores of all rows, for exact areas where the table holds only a part of them.
 
     Returns:
         The measurements to judge, with the largest slices first.
@@ -42,7 +45,8 @@ def measure(
     baseline = by_model.get(BASELINE_NAME, {})
     largest_first = sorted(filter(None, candidate), key=lambda key: (-candidate[key][ROWS_METRIC], _name(key)))
     judged = [key for key in largest_first if candidate[key][ROWS_METRIC] >= settings.min_slice_rows]
-    overall, *of_slices = measure_confidence(table, list(settings.metrics), [(), *map(_texts, judged)])
+    keys: list[SliceKey] = [(), *map(_texts, judged)]
+    overall, *of_slices = measure_confidence(table, list(settings.metrics), keys, levels)
     from_reference = _differences(reference, list(settings.metrics)) if reference else {}
     return Measured(
         rows=int(candidate[()][ROWS_METRIC]),
@@ -130,8 +134,8 @@ def _name(key: ValuedSliceKey) -> str:
     return " and ".join(f"{feature}={value}" for feature, value in _texts(key))
 
 
-def _texts(key: ValuedSliceKey) -> list[tuple[str, str]]:
-    return [(feature, text_of(value)) for feature, value in key]
+def _texts(key: ValuedSliceKey) -> tuple[tuple[str, str], ...]:
+    return tuple((feature, text_of(value)) for feature, value in key)
 
 
 def _metrics_by_slice(evaluation_path: str) -> dict[str, dict[ValuedSliceKey, dict[str, float]]]:

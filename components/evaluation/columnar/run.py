@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from components.evaluation.columnar import batches, results, slices
 from components.evaluation.columnar.batches import Extracts, Model
 from components.evaluation.columnar.sums import Judged, NotColumnar
 from components.evaluation.columnar.totals import Adder, Part
-from components.evaluation.recording import Recorder, Source, weights_of
+from components.evaluation.levels import LevelsBySlice
+from components.evaluation.predictions import text_of
+from components.evaluation.recording import Recorder, Source, read_all, weights_of
 
 
 def evaluate(
@@ -24,7 +26,8 @@ def evaluate(
     config: config_pb2.EvalConfig,
     recorders: Sequence[Recorder],
     folder: str,
-) -> None:
+    further: Mapping[str, str] | None = None,
+) -> LevelsBySlice:
     """Evaluates models and writes TFMA's results; see `tfma_run.evaluate`.
 
     Args:
@@ -33,6 +36,10 @@ def evaluate(
         config: A complete configuration.
         recorders: What else to write.
         folder: The folder for TFMA's results.
+        further: The folders of models, by name, whose predictions the recorders see, too; only besides a baseline.
+
+    Returns:
+        The scores of each model by slice, if they are those of two classes.
 
     Raises:
         NotColumnar: This must be evaluated by TFMA on Beam; nothing was written.
@@ -45,49 +52,28 @@ def evaluate(
         raise NotColumnar("a slice has a value of its own")
     source = Source.of(config)
 
-    def work(extracts: Extracts) -> Part:
-        features = _sliced_features(extracts, source)
-        rows = len(extracts[constants.INPUT_KEY])
-        return adder.part(_judged(extracts, config, source), slices.group(features, specs, rows))
-
     totals = adder.total()
     merged = _Recorded(recorders)
-    for recorded, part in _passes(files, models, config, source, recorders, work):
-        merged.add(recorded)
-        totals.add(part)
     folders = {_name(config, spec): models[spec.is_baseline] for spec in config.model_specs}
-    results.write(folder, config, folders, computations.derived_computations, totals.metrics())
-    merged.write()
-
-
-def predict(
-    files: Sequence[str], models: Mapping[bool, str], config: config_pb2.EvalConfig, recorders: Sequence[Recorder]
-) -> None:
-    """Makes only an evaluation's predictions, without its metrics; see `evaluate`."""
-    merged = _Recorded(recorders)
-    for recorded, _ in _passes(files, models, config, Source.of(config), recorders, lambda extracts: None):
-        merged.add(recorded)
-    merged.write()
-
-
-def _passes(
-    files: Sequence[str],
-    models: Mapping[bool, str],
-    config: config_pb2.EvalConfig,
-    source: Source,
-    recorders: Sequence[Recorder],
-    work: Any,
-) -> Iterator[tuple[list[Any], Any]]:
-    """What the recorders and `work` make of each batch, in the order of the rows."""
-    loaded = {_name(config, spec): Model.load(models[spec.is_baseline], spec) for spec in config.model_specs}
-    [label] = {spec.label_key for spec in config.model_specs}
+    spec = config.model_specs[0]
+    loaded = {name: Model.load(path, spec) for name, path in {**folders, **(further or {})}.items()}
     features = [*source.features, *([source.weight] if source.weight else [])]
 
-    def whole(rows: Extracts) -> tuple[list[Any], Any]:
-        extracts = batches.predicted(rows, loaded, label)
-        return [recorder.read(extracts) for recorder in recorders], work(extracts)
+    def work(rows: Extracts) -> tuple[Sequence[Any], Part]:
+        extracts = batches.predicted(rows, loaded, spec.label_key)
+        groups = slices.group(_sliced_features(extracts, source), specs, len(extracts[constants.INPUT_KEY]))
+        return read_all(extracts, recorders), adder.part(_judged(extracts, config, source), groups)
 
-    yield from on_all_cores(whole, batches.read(files, features))
+    for recorded, part in on_all_cores(work, batches.read(files, features)):
+        merged.add(recorded)
+        totals.add(part)
+    results.write(folder, config, folders, computations.derived_computations, totals.metrics())
+    merged.write()
+    return {
+        (_texts(key), spec.is_baseline): levels
+        for spec in config.model_specs
+        for key, levels in totals.levels(_name(config, spec)).items()
+    }
 
 
 class _Recorded:
@@ -99,7 +85,7 @@ class _Recorded:
 
     def add(self, parts: Sequence[Any]) -> None:
         self._merged = [
-            recorder.merge.compact(recorder.merge.add_input(merged, part))
+            recorder.merge.add_input(merged, part)
             for recorder, merged, part in zip(self._recorders, self._merged, parts, strict=True)
         ]
 
@@ -111,6 +97,10 @@ class _Recorded:
 def _name(config: config_pb2.EvalConfig, spec: config_pb2.ModelSpec) -> str:
     """TFMA's name of a model: none if there is only one."""
     return spec.name if len(config.model_specs) > 1 else ""
+
+
+def _texts(key: slices.SliceKey) -> tuple[tuple[str, str], ...]:
+    return tuple((feature, text_of(value)) for feature, value in key)
 
 
 def _judged(extracts: Extracts, config: config_pb2.EvalConfig, source: Source) -> dict[str, Judged]:

@@ -86,12 +86,14 @@ class Histogram:
         columns: What is summed up in each bin, float64 [rows] each.
         output: Metrics from the bins that have rows, ascending, and the sums in each, [bins, sums].
         num_bins: How many bins there can be.
+        most_kept: If more bins of all slices have rows, neighbours become one; None if each bin counts.
     """
 
     bins: Callable[[Judged], Array]
     columns: Callable[[Judged], Sequence[Array]]
     output: Callable[[Array, Array], MetricsDict]
     num_bins: int
+    most_kept: int | None = None
 
 
 def sums_of(combiner: Combiner) -> Sums | Histogram:

@@ -36,15 +36,17 @@ def scores_like_taxi(rows: int) -> Scores:
 def batch(
     labels: Any, outputs: Any, features: Mapping[str, Any] | None = None, rows: Sequence[bytes] | None = None
 ) -> dict[str, Any]:
-    """TFMA's extracts of a batch; without `rows` these are numbered."""
+    """TFMA's extracts of a batch with the rows' digests; without `rows` these are numbered."""
     count = len(labels["candidate"] if isinstance(labels, dict) else labels)
     serialized = rows or [f"row {number}".encode() for number in range(count)]
-    return {
-        "input": np.array(serialized, object),
-        "labels": labels,
-        "predictions": outputs,
-        "features": dict(features or {}),
-    }
+    return recording.with_digests(
+        {
+            "input": np.array(serialized, object),
+            "labels": labels,
+            "predictions": outputs,
+            "features": dict(features or {}),
+        }
+    )
 
 
 def kept_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
+from sklearn.metrics import roc_auc_score
 
-from components.evaluation import component, recording, sample, tfma_run
-from components.evaluation.columnar import batches, run
+from components.evaluation import areas, component, recording, sample, tfma_run
+from components.evaluation.columnar import batches, run, totals
 from components.evaluation.columnar.sums import NotColumnar
+from components.evaluation.levels import LevelsBySlice
 from components.evaluation.metric_names import CLASSES, METRICS, NUMBERS, TWO
+from components.evaluation.predictions import PredictionsTable, rows_of_slice
 from components.evaluation.recording import Source
 from components.evaluation.settings import EvaluatorSettings
 from contracts.errors import DataError
@@ -176,7 +179,7 @@ def check_agreement(case: Case, settings: Mapping[str, Any], tmp_path: Path, has
             sample.sample_recorder(str(folder / "sample"), 20, source.candidate),
         ]
         if engine == "columnar":
-            run.evaluate(case.files, case.models, config, recorders, str(folder))
+            levels = run.evaluate(case.files, case.models, config, recorders, str(folder))
         else:
             with beam.Pipeline() as pipeline:
                 pattern = str(tmp_path / "rows-*")
@@ -195,7 +198,23 @@ def check_agreement(case: Case, settings: Mapping[str, Any], tmp_path: Path, has
     assert tables[0].values == tables[1].values
     assert tables[0].worst[0].serialized == tables[1].worst[0].serialized
     assert (ours / "sample").read_bytes() == (theirs / "sample").read_bytes()
+    check_levels(levels, tables[0], list(settings["metrics"]))
     return len(expected)
+
+
+def check_levels(levels: LevelsBySlice, table: PredictionsTable, names: list[str]) -> None:
+    """Areas from the counted scores are those of the rows, in each slice and of both models."""
+    for (key, of_baseline), of_slice in levels.items():
+        rows = table.take(rows_of_slice(table, key))
+        rows = rows.take(rows.weights > 0) if rows.weights is not None else rows
+        scores = rows.baseline if of_baseline else rows.predictions
+        assert scores is not None
+        weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
+        expected = areas.roc(rows.labels == 1, scores[:, 0], weights).value
+        assert areas.roc(*of_slice.rows()).value == pytest.approx(expected, abs=1e-12)
+    models = 2 if table.baseline is not None else 1
+    assert len(levels) == models * len({key for key, _ in levels})
+    assert bool(levels) == ("AUC" in names)
 
 
 def metrics_of(task: str) -> dict[str, Any]:
@@ -256,6 +275,44 @@ def test_what_is_left_to_beam(
         run.evaluate(made.files, made.models, config, [], str(tmp_path / "results"))
     assert str(caught.value) == why
     assert not list((tmp_path / "results").iterdir())
+
+
+def test_a_reference_is_predicted_in_the_same_pass(case: Callable[..., Case], tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    made = case(random.integers(0, 2, ROWS), random.uniform(0.01, 0.99, (ROWS, 1)).astype(np.float32))
+    config = config_of({"metrics": {"AUC": {"lower_bound": 0.1}}}, has_baseline=True)
+    source = Source.of(config)
+    paths = [str(tmp_path / name) for name in ("of_baseline", "of_reference")]
+    recorders = [
+        recording.table_recorder(path, replace(source, baseline=name))
+        for path, name in zip(paths, ("baseline", "other"), strict=True)
+    ]
+    models = {False: made.models[False], True: made.models[False]}
+    (tmp_path / "results").mkdir()
+    run.evaluate(made.files, models, config, recorders, str(tmp_path / "results"), {"other": made.models[True]})
+    of_baseline, of_reference = map(recording.read_table, paths)
+    np.testing.assert_array_equal(of_reference.digests, of_baseline.digests)
+    np.testing.assert_array_equal(of_baseline.baseline, of_baseline.predictions)
+    np.testing.assert_allclose(of_reference.baseline, of_baseline.predictions * 0.9, rtol=1e-6)
+    assert {key[-2] for key in values_of(tmp_path / "results")} == {True, False}
+    assert {key[-3] for key in values_of(tmp_path / "results")} == {"candidate", "baseline"}
+
+
+def test_neighbours_of_too_many_scores_count_as_equal(
+    case: Callable[..., Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(5)
+    scores = random.uniform(0.01, 0.99, (ROWS, 1)).astype(np.float32)
+    labels = (random.random(ROWS) < scores[:, 0]).astype(np.int64)
+    made, config = case(labels, scores), config_of({"metrics": {"AUC": {"lower_bound": 0.1}}}, has_baseline=False)
+    monkeypatch.setattr(totals, "MAX_BINS", 20)
+    monkeypatch.setattr(totals, "SCORES", replace(totals.SCORES, most_kept=100))
+    (tmp_path / "results").mkdir()
+    [levels] = run.evaluate(made.files, made.models, config, [], str(tmp_path / "results")).values()
+    assert 50 < len(levels.scores) <= 100
+    assert (levels.above.sum(), levels.below.sum()) == (labels.sum(), (1 - labels).sum())
+    expected = roc_auc_score(labels, scores[:, 0])
+    assert areas.roc(*levels.rows()).value == pytest.approx(expected, abs=0.01)
 
 
 def test_a_row_without_a_weight_is_an_error(case: Callable[..., Case], tmp_path: Path) -> None:

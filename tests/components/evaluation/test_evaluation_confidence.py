@@ -8,6 +8,7 @@ from evaluation_rows import kept_of, scores_like_taxi
 
 from components.evaluation import confidence, estimates, intervals, predictions
 from components.evaluation.confidence import Confidence
+from components.evaluation.levels import Levels
 from components.evaluation.predictions import PredictionsTable
 from contracts.evaluation import Difference, Interval
 
@@ -177,6 +178,31 @@ def test_intervals_of_a_sample_are_of_the_values_of_all_rows() -> None:
         assert interval.high - interval.low == pytest.approx(expected.high - expected.low, rel=0.35), name
         assert sample.no_interval(name, shown) is None
         assert sample.interval(name, shown + 0.4) is None
+
+
+def test_areas_of_a_sample_are_those_of_all_scores() -> None:
+    whole = kept_of(MADE.labels, MADE.scores, baseline=MADE.worse)
+    sample = predictions.merge_tables([whole], max_rows=1000)
+    levels = {}
+    for of_baseline, scores in ((False, MADE.scores), (True, MADE.worse)):
+        different, level = np.unique(scores, return_inverse=True)
+        counted = [np.bincount(level, MADE.labels == label, len(different)) for label in (1, 0)]
+        levels[(), of_baseline] = Levels(different, *counted)
+    names = ["AUC", "AUCPrecisionRecall"]
+    [ours] = confidence.measure_confidence(sample, names, [()], levels)
+    theirs = measured(whole, names)
+    for name in names:
+        for of_baseline in (False, True):
+            exact = theirs.areas[name, of_baseline]
+            assert ours.areas[name, of_baseline].exact == pytest.approx(exact.exact, abs=1e-12)
+            assert ours.areas[name, of_baseline].binned == pytest.approx(exact.binned, abs=1e-12)
+            assert ours.value(name, exact.binned, of_baseline) == pytest.approx(exact.exact, abs=1e-12)
+        # That of all rows, as wide as if all had been kept.
+        shown = theirs.areas[name, False].exact
+        interval, expected = ours.interval(name, shown), interval_of(theirs, name)
+        assert interval is not None
+        assert interval.low < shown < interval.high
+        assert interval.high - interval.low == pytest.approx(expected.high - expected.low, rel=0.2)
 
 
 def test_a_difference_of_a_sample_is_that_of_the_values_shown() -> None:

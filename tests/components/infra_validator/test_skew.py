@@ -102,7 +102,8 @@ class Node:
         loaded = tf.saved_model.load(str(self.saved_model))
         scores = loaded.signatures["serving_default"](examples=tf.constant(rows))["score"].numpy()
         labels = np.array([float(row["tips"] > 4) for row in EVAL])
-        batch = {"input": np.array(rows, object), "predictions": scores, "labels": labels}
+        extracts = {"input": np.array(rows, object), "predictions": scores, "labels": labels}
+        batch = recording.with_digests(extracts)
         for recorder in (
             sample.sample_recorder(str(evaluation / SAMPLE_FILE), 100, None),
             recording.table_recorder(str(evaluation / PREDICTIONS_FILE), SOURCE),
