@@ -26,7 +26,7 @@ from components.example_gen.kinds import Kind
 from components.example_gen.outcome import Outcome, check_outcome, merge_outcomes, notes_on
 from components.example_gen.settings import DataSettings
 from components.example_gen.shards import Job, Shard, infer_shard, make_shards, write_shard
-from components.example_gen.sources import source_of
+from components.example_gen.sources import all_files, source_of
 from components.memo import content_digests
 from contracts import errors
 from contracts.data_verdict import INFINITE_PROPERTY, NOTES_PROPERTY
@@ -160,7 +160,8 @@ def _describe(
     examples.set_int_custom_property(utils.SPAN_PROPERTY_NAME, inputs.span or 0)  # Where stock TFX looks for the span.
     examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
     examples_utils.set_file_format(examples, "tfrecords_gzip")
-    digests = "".join(f"{digest}  {inputs.name_of(file)}\n" for file, digest in content_digests(inputs.files).items())
+    read = content_digests(all_files(inputs))
+    digests = "".join(f"{digest}  {inputs.name_of(file)}\n" for file, digest in read.items())
     input_digest = hashlib.sha256(digests.encode("utf-8", "surrogateescape")).hexdigest()
     examples.set_string_custom_property("input_digest", input_digest)
     examples.set_int_custom_property("num_rows", outcome.num_rows)

@@ -25,6 +25,7 @@ KIND_OF_TYPE: dict[ColumnType, Kind] = {
     "date": Kind.INT,
     "time": Kind.INT,
     "datetime": Kind.INT,
+    "image": Kind.BYTES,
 }
 """What the values of each type are stored as."""
 
@@ -36,6 +37,7 @@ _EXPECTED: dict[ColumnType, str] = {
     "date": "a date such as 2024-02-29",
     "time": "a time such as 12:30:15",
     "datetime": "a date and time such as 2024-02-29 12:30:15",
+    "image": "the path of an image file",
 }
 _BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "on", "1"), 1) | dict.fromkeys(
     ("false", "f", "no", "n", "off", "0"), 0
@@ -95,7 +97,7 @@ class Conversion:
         if kind is Kind.EMPTY:
             return Column(name, kind, None, offsets)
         declared = self._declared.get(name)
-        if declared is not None and declared.type not in ("int", "float", "text"):
+        if declared is not None and declared.type not in ("int", "float", "text", "image"):
             moments = None if declared.format or declared.type in ("bool", "time") else _moments(cells)
             if moments is not None:
                 return Column(name, kind, moments, offsets)

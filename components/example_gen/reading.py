@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from contracts.settings import Settings
 
-ColumnType: TypeAlias = Literal["int", "float", "text", "bool", "date", "time", "datetime"]
+ColumnType: TypeAlias = Literal["int", "float", "text", "bool", "date", "time", "datetime", "image"]
 
 _TIMES = ("date", "time", "datetime")
 
@@ -24,7 +24,8 @@ class ColumnSettings(Settings):
     Attributes:
         type: `int`; `float`; `text`; `bool` becomes 1 and 0; `date` and `datetime` become the seconds since 1970-01-01
             00:00 UTC, int64; `time` the seconds since midnight. A time without a zone counts as UTC, and fractions of a
-            second are dropped.
+            second are dropped; `image` is the path of an image file (PNG, JPEG, GIF or BMP), relative to the folder of
+            the table's file, and becomes that file's bytes.
         format: How dates and times are written, as for Python's strptime; by default as in ISO 8601 (`2024-02-29`,
             `12:30:15`, `2024-02-29 12:30`, `2024-02-29T12:30:15+02:00`).
     """
@@ -74,6 +75,11 @@ class ReadingSettings(Settings):
     na_values: list[str] = Field(default_factory=list)
     thousands: str | None = None
     decimal: Literal[".", ","] = "."
+
+    @property
+    def image_columns(self) -> list[str]:
+        """The columns that hold paths of image files."""
+        return [name for name, column in self.columns.items() if column.type == "image"]
 
     def delimiter_of(self, file: str) -> str:
         """What separates the cells of a CSV file."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from components.example_gen.cifar10_source import Cifar10Source
 from components.example_gen.contract import Source
 from components.example_gen.csv_source import CsvSource
 from components.example_gen.files import InputFiles
 from components.example_gen.formats import FORMATS
+from components.example_gen.image_paths import ImagePathsSource, named_files
 from components.example_gen.images_source import DigitsSource, ImagesSource
 from components.example_gen.jsonl_source import JsonlSource
 from components.example_gen.parquet_source import ParquetSource
@@ -46,7 +48,20 @@ def source_of(format_: str, reading: ReadingSettings) -> Source:
         raise SettingsError(
             f"received the format {format_!r}, expected one of {', '.join(FORMATS)}.", "Set data.format."
         )
-    return _READERS[format_](reading)
+    reader = _READERS[format_](reading)
+    return ImagePathsSource(reader, reading.image_columns) if reading.image_columns else reader
+
+
+def all_files(inputs: InputFiles) -> tuple[Path, ...]:
+    """The input files, and the image files that a table among them names.
+
+    Raises:
+        DataError: The table cannot be read.
+    """
+    columns = inputs.reading.image_columns
+    if not columns:
+        return inputs.files
+    return (*inputs.files, *named_files(_READERS[inputs.format](inputs.reading), columns, inputs))
 
 
 def columns_of(inputs: InputFiles) -> list[str]:

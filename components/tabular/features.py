@@ -8,18 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import tensorflow as tf
 import tensorflow_transform as tft
 
+from components.images.pixels import pixels_of
 from components.tabular.analysis import Analysis, InPipeline
 from components.tabular.dates import date_parts
 from components.tabular.labels import LabelColumn
-from components.tabular.tensors import RawFeature, as_words, numbers_of
+from components.tabular.tensors import RawFeature, as_words, dense, numbers_of
 
 NUMBERS, RANKS, CATEGORIES, HASHES, WORDS = "number_values", "number_ranks", "category_ids", "hash_ids", "word_ids"
 """The transformed features, each of all columns that it suits."""
+
+PIXELS = "image_pixels"
+"""The transformed feature of the one column of images."""
+
+BLACK_PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55"
+    "0000000a4944415478da6360000000020001e527defc0000000049454e44ae426082"
+)
+"""What is seen where an image is missing."""
 
 MISSING = "(missing)"
 MISSING_RANK = -1.0
@@ -90,7 +100,24 @@ class Texts:
     most: int = 10_000
 
 
-Columns: TypeAlias = Numbers | Dates | Categories | Hashes | Texts
+@dataclass(frozen=True)
+class Image:
+    """A column of encoded images: PNG, JPEG, GIF or BMP.
+
+    Attributes:
+        column: Its name.
+        height: Pixels; images of another height are resized.
+        width: Pixels; images of another width are resized.
+        channels: 3 for color, 1 for grayscale; images of the other kind are converted.
+    """
+
+    column: str
+    height: int = 32
+    width: int = 32
+    channels: Literal[1, 3] = 3
+
+
+Columns: TypeAlias = Numbers | Dates | Categories | Hashes | Texts | Image
 
 
 def transformed(
@@ -108,6 +135,7 @@ def transformed(
     | `category_ids` | int64 [batch, columns]: one vocabulary, an id for rare words in each column |
     | `hash_ids` | int64 [batch, columns] |
     | `word_ids` | int64 [batch, words]: 0 where a text has no more words, or only rare ones |
+    | `image_pixels` | int64 [batch, height, width, channels], 0 to 255; black if missing |
 
     Args:
         inputs: As `preprocessing_fn` gets them.
@@ -127,6 +155,9 @@ def transformed(
             outputs[HASHES] = _hash_ids(inputs, group, analysis)
         elif isinstance(group, Texts):
             outputs[WORDS] = _word_ids(inputs, group, analysis)
+        elif isinstance(group, Image):
+            pixels = pixels_of(dense(inputs[group.column], BLACK_PNG), group.height, group.width, group.channels)
+            outputs[PIXELS] = analysis.with_range(PIXELS, pixels, 256)
     outputs[label.column] = label.values(inputs[label.column])
     return outputs
 

@@ -2,8 +2,8 @@
 
 The network is an ensemble of small ones that share their encodings of columns and a linear part (cf. Gorishniy et al.,
 2024, arXiv:2410.24210): each learns by itself, and what is served is their mean. Numbers are encoded by which part of
-their range they are in (Gorishniy et al., 2022, arXiv:2203.05556). What trains is the members' logits; what is served
-is made of them by `serving_outputs`.
+their range they are in (Gorishniy et al., 2022, arXiv:2203.05556), an image by a residual network. What trains is the
+members' logits; what is served is made of them by `serving_outputs`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Any, Literal
 
 import tensorflow as tf
 import tf_keras
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from components.images.network import augmented, check_depth, residual_network
 from components.tabular import features as tabular
 from components.tabular.labels import Amount, LabelColumn, SeveralOf
 from components.tabular.losses import MeanOfMembers, MembersLoss, member_mean
 from components.trainer.features import Feature
+from contracts.errors import TrainingError
 from contracts.settings import Settings
 
 
@@ -39,6 +41,10 @@ class Params(Settings):
         weight_decay: AdamW's: the fraction of a weight, times the learning rate, that each step subtracts.
         class_weights: How much rows of each class count, in the order of the ids; empty: all the same. Probabilities
             are served as if all had counted the same.
+        image_depth: Layers of the residual network that encodes an image, 6n + 2.
+        image_channels: Channels of its first stage.
+        max_shift: The most pixels by which `augment` shifts training images in each direction.
+        horizontal_flip: Whether `augment` mirrors half of the training images: right for animals, wrong for digits.
     """
 
     model: Literal["best", "trees", "network", "linear", "average"] = "network"
@@ -54,6 +60,15 @@ class Params(Settings):
     learning_rate: float = Field(default=0.002, gt=0)
     weight_decay: float = Field(default=0.02, ge=0)
     class_weights: tuple[float, ...] = ()
+    image_depth: int = 8
+    image_channels: int = Field(default=16, ge=1)
+    max_shift: int = Field(default=2, ge=0)
+    horizontal_flip: bool = False
+
+    @field_validator("image_depth")
+    @classmethod
+    def _six_n_plus_two(cls, depth: int) -> int:
+        return check_depth(depth)
 
 
 def build_model(features: Sequence[Feature], label: LabelColumn, params: Mapping[str, Any]) -> tf_keras.Model:
@@ -72,10 +87,14 @@ def build_model(features: Sequence[Feature], label: LabelColumn, params: Mapping
         for feature in features
     }
     units = num_units(label)
-    logits = _linear(features, inputs, units)[:, tf.newaxis, :]
     kind = "linear" if settings.model == "linear" else "network"
+    columns = [feature for feature in features if feature.name != tabular.PIXELS]
+    parts = [_linear(columns, inputs, units)[:, tf.newaxis, :]] if columns else []
     if kind == "network":
-        logits = _network(_encoded(features, inputs, settings), units, settings) + logits
+        parts.append(_network(_encoded(features, inputs, settings), units, settings))
+    elif len(columns) < len(features):
+        raise TrainingError("A linear model takes no images.", "Set trainer.params.model: network.")
+    logits = parts[0] if len(parts) == 1 else parts[1] + parts[0]
     # In float32 even under mixed precision: half precision is too coarse for probabilities near 0 and 1.
     return tf_keras.Model(
         inputs, tf_keras.layers.Activation("linear", dtype="float32", name="logits")(logits), name=kind
@@ -109,6 +128,19 @@ def serving_outputs(
     best = tf.argmax(scores, axis=1) if len(label.names) > 2 else tf.cast(scores[:, 0] > 0.5, tf.int64)
     name = "probabilities" if len(label.names) > 2 else "probability"
     return {name: scores, "class": tf.gather(tf.constant(list(label.names)), best)}
+
+
+def augment(features: Mapping[str, tf.Tensor], seed: tf.Tensor, params: Mapping[str, Any]) -> dict[str, tf.Tensor]:
+    """Returns a training batch with each image shifted, and mirrored where `horizontal_flip` allows it.
+
+    Args:
+        features: What the model gets, with `image_pixels`, uint8 [batch, height, width, channels].
+        seed: int64 [2]; the same seed gives the same images.
+        params: See `Params`.
+    """
+    settings = Params(**params)
+    images = augmented(features[tabular.PIXELS], seed, settings.max_shift, settings.horizontal_flip)
+    return {**features, tabular.PIXELS: images}
 
 
 def num_units(label: LabelColumn) -> int:
@@ -156,6 +188,9 @@ def _encoded(features: Sequence[Feature], inputs: Mapping[str, tf.Tensor], setti
         values = inputs[feature.name]
         if feature.name == tabular.NUMBERS:
             parts.append(values)
+        elif feature.name == tabular.PIXELS:
+            maps = residual_network(values, settings.image_depth, settings.image_channels)
+            parts.append(tf_keras.layers.GlobalAveragePooling2D(name="embedding")(maps))
         elif feature.name == tabular.RANKS:
             parts.append(NumberEncoding(settings.number_bins, settings.number_width, name="number_encoding")(values))
         else:

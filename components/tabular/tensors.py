@@ -12,7 +12,7 @@ import tensorflow as tf
 RawFeature: TypeAlias = tf.Tensor | tf.SparseTensor
 
 
-def dense(values: RawFeature, default: float | int | str) -> tf.Tensor:
+def dense(values: RawFeature, default: float | int | str | bytes) -> tf.Tensor:
     """Returns `values` with shape [batch], missing ones replaced by `default`.
 
     Args:

@@ -68,7 +68,8 @@ def _code(node: Node, recipe: Recipe, sources: SourceCode) -> dict[str, str]:
 
 
 def _versions(node: Node, inputs: files.InputFiles) -> dict[str, str]:
-    image_packages = node.image_packages if inputs.format in IMAGE_FORMATS else ()
+    has_images = inputs.format in IMAGE_FORMATS or inputs.reading.image_columns
+    image_packages = node.image_packages if has_images else ()
     return {name: _version(name) for name in (*node.packages, *image_packages)}
 
 
@@ -80,15 +81,26 @@ def _files(node: Node, recipe: Recipe, inputs: files.InputFiles, memo: Path) -> 
 
 
 def _input_digests(inputs: files.InputFiles, memo: Path) -> dict[str, str]:
-    digests = content_digests(inputs.files, memo)
-    if inputs.format != "images":
-        return {project.relative_path(path): digest for path, digest in digests.items()}
+    digests = content_digests(_all_files(inputs), memo)
+    tables = [] if inputs.format == "images" else inputs.files
     # One digest for each folder: the metadata store is no place for 50,000 lines, one for each image.
     folders: dict[Path, Any] = {}
     for path, digest in digests.items():
+        if path in tables:
+            continue
         lines = folders.setdefault(path.parent, hashlib.sha256())
         lines.update(digest.encode() + b"  " + os.fsencode(path.name) + b"\n")
-    return {project.relative_path(folder): digest.hexdigest() for folder, digest in folders.items()}
+    by_folder = {project.relative_path(folder): digest.hexdigest() for folder, digest in folders.items()}
+    return {project.relative_path(path): digests[path] for path in tables} | by_folder
+
+
+def _all_files(inputs: files.InputFiles) -> Sequence[Path]:
+    if not inputs.reading.image_columns:
+        return inputs.files
+    # Imported here, since readers of tables import pyarrow.
+    from components.example_gen.sources import all_files
+
+    return all_files(inputs)
 
 
 @cache

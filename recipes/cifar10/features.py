@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import tensorflow as tf
 from pydantic import Field
-from tensorflow_transform import schema_inference
 
+from components.images.pixels import pixels_of, with_range
 from contracts.settings import Settings
 
 LABEL = "label"
@@ -36,26 +36,5 @@ def preprocessing_fn(inputs: Mapping[str, tf.Tensor], custom_config: Mapping[str
         custom_config: `transform.params`; see `Params`.
     """
     params = Params(**custom_config)
-    images = tf.map_fn(
-        lambda encoded: decoded(encoded, params),
-        tf.reshape(inputs["image"], [-1]),
-        fn_output_signature=tf.TensorSpec([params.height, params.width, params.channels], tf.uint8),
-    )
-    return {"image": with_range(tf.cast(images, tf.int64)), LABEL: tf.reshape(inputs[LABEL], [-1])}
-
-
-def decoded(encoded: tf.Tensor, params: Params) -> tf.Tensor:
-    """Returns the pixels of one encoded image, uint8 [height, width, channels]; of a GIF, the first frame's."""
-    # Always decoded as color first, the only form in which GIFs can be decoded.
-    pixels = tf.io.decode_image(encoded, channels=3, expand_animations=False)
-    pixels.set_shape([None, None, 3])
-    resized = tf.image.resize(pixels, [params.height, params.width], antialias=True)
-    color = tf.cast(tf.round(tf.clip_by_value(resized, 0, 255)), tf.uint8)
-    return color if params.channels == 3 else tf.image.rgb_to_grayscale(color)
-
-
-def with_range(pixels: tf.Tensor) -> tf.Tensor:
-    """Returns `pixels`, int64, with the range 0 to 255 in the transformed schema, so that they are stored as bytes."""
-    pixels = tf.identity(pixels)
-    schema_inference.set_tensor_schema_override(pixels, tf.constant(0, tf.int64), tf.constant(255, tf.int64))
-    return pixels
+    images = pixels_of(tf.reshape(inputs["image"], [-1]), params.height, params.width, params.channels)
+    return {"image": with_range(images), LABEL: tf.reshape(inputs[LABEL], [-1])}

@@ -1,7 +1,6 @@
 """The cifar10 recipe's model: a residual network for small images (He et al., 2015, arXiv:1512.03385, section 4.2).
 
-Three stages of residual blocks, each with half the resolution and twice the channels of the one before. A network from
-`tf_keras.applications` may be fine-tuned instead: see backbone.py.
+A network from `tf_keras.applications` may be fine-tuned instead: see backbone.py.
 """
 
 from __future__ import annotations
@@ -13,15 +12,13 @@ import tensorflow as tf
 import tf_keras
 from pydantic import Field, field_validator
 
+from components.images.network import augmented, check_depth, residual_network
 from components.trainer.features import Feature
 from contracts.errors import TrainingError
 from contracts.settings import Settings
 
 # Relative, so that a copy of this folder under another name uses its own.
 from .backbone import BackboneParams, backbone_features
-
-NUM_STAGES = 3
-LAYERS_PER_BLOCK = 2
 
 
 class Params(Settings):
@@ -52,9 +49,7 @@ class Params(Settings):
     @field_validator("depth")
     @classmethod
     def _six_n_plus_two(cls, depth: int) -> int:
-        if depth < 8 or (depth - 2) % (NUM_STAGES * LAYERS_PER_BLOCK):
-            raise ValueError(f"received {depth}, expected 6n + 2: 8, 14, 20, 32, 44, 56, 110")
-        return depth
+        return check_depth(depth)
 
 
 def build_model(features: Sequence[Feature], params: Mapping[str, Any]) -> tf_keras.Model:
@@ -73,7 +68,10 @@ def build_model(features: Sequence[Feature], params: Mapping[str, Any]) -> tf_ke
     settings = Params(**params)
     image = _only_image(features)
     pixels = tf_keras.Input(shape=image.shape, name=image.name, dtype=image.dtype)
-    maps = backbone_features(pixels, settings.backbone) if settings.backbone else _residual_network(pixels, settings)
+    if settings.backbone:
+        maps = backbone_features(pixels, settings.backbone)
+    else:
+        maps = residual_network(pixels, settings.depth, settings.width)
     embedding = tf_keras.layers.GlobalAveragePooling2D(name="embedding")(maps)
     logits = tf_keras.layers.Dense(settings.num_classes, name="logits")(embedding)
     # In float32 even under mixed precision: near 0 and 1, half precision cannot tell probabilities apart.
@@ -103,13 +101,7 @@ def augment(features: Mapping[str, tf.Tensor], seed: tf.Tensor, params: Mapping[
         params: See `Params`.
     """
     settings = Params(**params)
-    images = features["image"]
-    # Many seeds from one, since equal seeds draw equal numbers.
-    seeds = tf.unstack(tf.random.split(seed, 2))
-    if settings.max_shift:
-        images = shifted(images, settings.max_shift, seeds[0])
-    if settings.horizontal_flip:
-        images = mirrored(images, seeds[1])
+    images = augmented(features["image"], seed, settings.max_shift, settings.horizontal_flip)
     return {**features, "image": images}
 
 
@@ -117,22 +109,6 @@ def serving_outputs(outputs: Mapping[str, tf.Tensor], params: Mapping[str, Any])
     """Returns what is served: `probabilities`, float32 [batch, num_classes], and `class_ids`, int64 [batch]."""
     probabilities = outputs["probabilities"]
     return {"probabilities": probabilities, "class_ids": tf.argmax(probabilities, axis=-1)}
-
-
-def shifted(images: tf.Tensor, max_shift: int, seed: tf.Tensor) -> tf.Tensor:
-    """Returns images [batch, height, width, channels] moved by up to `max_shift` pixels each way, black moving in."""
-    batch, height, width = tf.shape(images)[0], images.shape[1], images.shape[2]
-    offsets = tf.random.stateless_uniform([2, batch, 1], seed, 0, 2 * max_shift + 1, tf.int32)
-    padding = [max_shift, max_shift]
-    padded = tf.pad(images, [[0, 0], padding, padding, [0, 0]])
-    rows = tf.gather(padded, offsets[0] + tf.range(height), axis=1, batch_dims=1)
-    return tf.ensure_shape(tf.gather(rows, offsets[1] + tf.range(width), axis=2, batch_dims=1), images.shape)
-
-
-def mirrored(images: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Returns images [batch, height, width, channels], about half of them mirrored left to right."""
-    chosen = tf.random.stateless_uniform([tf.shape(images)[0], 1, 1, 1], seed) < 0.5
-    return tf.where(chosen, images[:, :, ::-1], images)
 
 
 def _only_image(features: Sequence[Feature]) -> Feature:
@@ -143,45 +119,6 @@ def _only_image(features: Sequence[Feature]) -> Feature:
             "Let preprocessing_fn return the image and the label alone.",
         )
     return features[0]
-
-
-def _residual_network(pixels: tf.Tensor, settings: Params) -> tf.Tensor:
-    """Returns feature maps, [batch, height / 4, width / 4, 4 * width]."""
-    maps = tf_keras.layers.Rescaling(1 / 127.5, offset=-1, name="scaling")(pixels)
-    maps = _normalized_convolution(maps, settings.width, 1)
-    maps = tf_keras.layers.ReLU()(maps)
-    blocks_per_stage = (settings.depth - 2) // (NUM_STAGES * LAYERS_PER_BLOCK)
-    for number in range(NUM_STAGES * blocks_per_stage):
-        stage, position = divmod(number, blocks_per_stage)
-        strides = 2 if stage > 0 and position == 0 else 1
-        maps = _block(maps, settings.width * 2**stage, strides, f"block_{number + 1}")
-    return maps
-
-
-def _block(maps: tf.Tensor, channels: int, strides: int, name: str) -> tf.Tensor:
-    """Returns relu(shortcut(maps) + convolutions(maps)); a nested model, so that it can be named as a whole."""
-    inputs = tf_keras.Input(shape=maps.shape[1:], dtype=maps.dtype)
-    residual = _normalized_convolution(inputs, channels, strides)
-    residual = tf_keras.layers.ReLU()(residual)
-    residual = _normalized_convolution(residual, channels, 1)
-    outputs = tf_keras.layers.ReLU()(tf_keras.layers.Add()([_shortcut(inputs, channels, strides), residual]))
-    return tf_keras.Model(inputs, outputs, name=name)(maps)
-
-
-def _normalized_convolution(maps: tf.Tensor, channels: int, strides: int) -> tf.Tensor:
-    convolution = tf_keras.layers.Conv2D(
-        channels, 3, strides, padding="same", use_bias=False, kernel_initializer="he_normal"
-    )
-    # Not Keras's 0.99, which takes hundreds of steps to forget its initial values.
-    return tf_keras.layers.BatchNormalization(momentum=0.9)(convolution(maps))
-
-
-def _shortcut(maps: tf.Tensor, channels: int, strides: int) -> tf.Tensor:
-    """Returns the identity, subsampled and padded with zero channels: the paper's option A, without weights."""
-    if strides > 1:
-        maps = maps[:, ::strides, ::strides]
-    missing = channels - maps.shape[-1]
-    return tf.pad(maps, [[0, 0], [0, 0], [0, 0], [0, missing]]) if missing else maps
 
 
 class SmoothedSparseCrossentropy(tf_keras.losses.SparseCategoricalCrossentropy):

@@ -28,11 +28,19 @@ SHOWN_COLUMNS = 40
 @click.command()
 @click.argument("name")
 @click.argument("data", nargs=-1, required=True)
-@click.option("--label", "labels", required=True, multiple=True, metavar="COLUMN", help="The column to be predicted.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="COLUMN",
+    help="The column to be predicted; none for a folder of images, in which each class is a folder.",
+)
 @click.option("--yes", is_flag=True, help="Ask nothing: take the defaults, as where there is no terminal.")
 @reports_errors
 def new(name: str, data: tuple[str, ...], labels: tuple[str, ...], yes: bool) -> None:
     """Write a recipe NAME for the rows in DATA, a file, a folder or a quoted glob: CSV, JSON lines, Parquet, TFRecord.
+
+    Or for images: a folder with a folder for each class, or a table with a column of their paths.
 
     It looks at the data, writes recipes/NAME and schemas/NAME, which are yours from then on, and says what it found.
     """
@@ -44,7 +52,7 @@ def new(name: str, data: tuple[str, ...], labels: tuple[str, ...], yes: bool) ->
     _check_name(name, root)
     ask = _default if yes or not sys.stdin.isatty() else _asked
     path, label = _only_path(data), _only_label(labels)
-    command = shlex.join(["millrace", "new", name, path, "--label", label])
+    command = shlex.join(["millrace", "new", name, path, *(["--label", label] if label else [])])
     plan = survey(name, command, _relative(path, root), label, root, ask)
     written = files.write(plan, root)
     _show(plan, written)
@@ -81,14 +89,14 @@ def _only_path(data: tuple[str, ...]) -> str:
     return data[0]
 
 
-def _only_label(labels: tuple[str, ...]) -> str:
+def _only_label(labels: tuple[str, ...]) -> str | None:
     if len(labels) > 1:
         raise SettingsError(
             f"received the labels {', '.join(labels)}, expected one.",
             "Make a recipe for each; or put names into one column with a mark between them, as in red;round; or add "
             "outputs to what is written: docs/training.md, Several outputs.",
         )
-    return labels[0]
+    return labels[0] if labels else None
 
 
 def _relative(data: str, root: Path) -> str:
@@ -122,7 +130,7 @@ def _show(plan: Plan, written: Sequence[Path]) -> None:
     for measured in plan.measured:
         bar = plan.metrics[measured.name]
         bound = f"at least {bar['lower_bound']}" if "lower_bound" in bar else f"at most {bar['upper_bound']}"
-        click.echo(f"bar       {measured.name} {bound}; a linear model has {measured.value:.4g} on training rows")
+        click.echo(f"bar       {measured.name} {bound}; {measured.by} has {measured.value:.4g} on training rows")
     for note in plan.notes:
         click.secho(f"note      {note}", fg="yellow")
     places = {"recipe.yaml": "how to read, bars, training", "features.py": "what becomes of each column"}
@@ -135,6 +143,6 @@ def _show(plan: Plan, written: Sequence[Path]) -> None:
 def _described(plan: Plan) -> str:
     if not plan.task.classes:
         return f", mean {plan.task.mean:.4g}, standard deviation {plan.task.deviation:.4g}"
-    from pipeline.commands.new import files
+    from pipeline.commands.new import readme
 
-    return f" ({files.counts(plan.task)})"
+    return f" ({readme.counts(plan.task)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -37,6 +37,7 @@ class Measured:
         deviation: The standard deviation of that value, by resampling.
         higher_is_better: Which way is better.
         rows: On how many rows.
+        constant: Whether it says the same of all rows, as where there are images alone.
     """
 
     name: str
@@ -44,9 +45,20 @@ class Measured:
     deviation: float
     higher_is_better: bool
     rows: int
+    constant: bool = False
+
+    @property
+    def by(self) -> str:
+        """The baseline, in words."""
+        return "the same answer for all rows" if self.constant else "a linear model"
 
     def bar(self, evaluated: int) -> float:
-        """The worst value that a model as good as the baseline has on so many other rows, 39 times in 40."""
+        """The worst value that a model as good as the baseline has on so many other rows, 39 times in 40.
+
+        What a constant has is itself the bar: whoever learned anything does better.
+        """
+        if self.constant:
+            return float(f"{self.value:.3g}")
         margin = CONFIDENCE * self.deviation * (1 + self.rows / max(evaluated, 1)) ** 0.5
         value = _shrunk(self.value, self.rows) - margin if self.higher_is_better else self.value + margin
         return float(f"{max(value, 0.0):.3g}")
@@ -77,22 +89,48 @@ def measure(
     chosen = np.random.default_rng(0).permutation(len(labels))[:MAX_ROWS]
     if moments is not None:
         chosen = chosen[np.argsort(moments[chosen], kind="stable")]
-    features = np.concatenate([as_numbers(found, cells[found.name][chosen]) for found in columns], axis=1)
+    known = [as_numbers(found, cells[found.name][chosen]) for found in columns if found.use != "image"]
+    if not known:
+        return [replace(figure, constant=True) for figure in _of_constant(labels[chosen], task)]
+    features = np.concatenate(known, axis=1)
     if task.several:
-        wanted = np.array(
-            [[name in names_in(cell, task.separator) for name in task.classes] for cell in labels[chosen]]
-        )
+        wanted = _names_of(labels[chosen], task)
         predicted = [_cross_predicted(features, column, 2, moments is not None) for column in wanted.T.astype(int)]
         judged = ~np.isnan(predicted[0][:, 0])
         scores = np.stack([of_name[judged, 1] for of_name in predicted], axis=1)
         return _measured_several(wanted[judged], scores)
-    if task.classes:
-        wanted = np.array([task.classes.index(task.class_of(label)) for label in labels[chosen]])
-    else:
-        wanted = labels[chosen].astype(np.float64)
+    wanted = _wanted(labels[chosen], task)
     predictions = _cross_predicted(features, wanted, len(task.classes), moments is not None)
     judged = ~np.isnan(predictions[:, 0])
     return _measured(task, wanted[judged], predictions[judged])
+
+
+def _of_constant(labels: Cells, task: Task) -> list[Measured]:
+    """What predicting the mean, or the share of each class, for all rows is worth."""
+    if task.several:
+        has_name = _names_of(labels, task)
+        return _measured_several(has_name, np.tile(has_name.mean(axis=0), (len(labels), 1)))
+    wanted = _wanted(labels, task)
+    known = np.eye(len(task.classes))[wanted].mean(axis=0) if task.classes else wanted.mean(keepdims=True)
+    figures = _measured(task, wanted, np.tile(known, (len(labels), 1)))
+    if task.is_binary:
+        # Equal scores have an area of 0.5 in every sample; scores drawn at random deviate (Mann and Whitney, 1947).
+        ones = int(wanted.sum())
+        chance = ((len(wanted) + 1) / (12 * ones * (len(wanted) - ones))) ** 0.5
+        figures[0] = replace(figures[0], deviation=chance)
+    return figures
+
+
+def _names_of(labels: Cells, task: Task) -> Any:
+    """Whether each row has each name, [rows, names]."""
+    return np.array([[name in names_in(cell, task.separator) for name in task.classes] for cell in labels])
+
+
+def _wanted(labels: Cells, task: Task) -> Any:
+    """Ids of classes, or amounts, [rows]."""
+    if task.classes:
+        return np.array([task.classes.index(task.class_of(label)) for label in labels])
+    return labels.astype(np.float64)
 
 
 def _cross_predicted(features: Matrix, wanted: Any, classes: int, in_order: bool) -> Matrix:

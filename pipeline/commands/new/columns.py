@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from components.example_gen.formats import FORMATS
+from pipeline.commands.new.images import ImageCell
 from pipeline.commands.new.table import Cells, is_number
 
 NA_TOKENS = frozenset({"na", "n/a", "#n/a", "null", "none", "nil", "nan", "?", "-", "--", ".", "missing", "unknown"})
@@ -48,7 +49,7 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+")
 _ID_NAME = re.compile(r"(^|[_\s.-])(id|uuid|guid|key|index|rowid)$|[a-z]I[dD]$", re.IGNORECASE)
 
-Use = Literal["number", "date", "category", "hash", "text", "left out"]
+Use = Literal["number", "date", "category", "hash", "text", "image", "left out"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Found:
         thousands: What groups the digits of its numbers.
         decimal: What stands before their decimals.
         repeats: Whether it is an id that several rows share.
+        size: Height, width and channels that the model sees of an image; None of anything else.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Found:
     thousands: str | None = None
     decimal: str | None = None
     repeats: bool = False
+    size: tuple[int, int, int] | None = None
 
 
 def look_at(name: str, cells: Cells, decimal_comma: bool = False) -> Found:
@@ -92,6 +95,8 @@ def look_at(name: str, cells: Cells, decimal_comma: bool = False) -> Found:
     """
     present = [cell for cell in cells if cell is not None]
     missing = len(cells) - len(present)
+    if any(isinstance(cell, ImageCell) for cell in present):
+        return Found(name, "image", "images", distinct=len(set(present)), missing=missing)
     if any(isinstance(cell, list) for cell in present):
         return Found(name, "left out", "lists", "features of lists are written by hand", missing=missing)
     tokens = _na_tokens(present, decimal_comma)
@@ -177,11 +182,10 @@ def _is_date(texts: Sequence[str], format_: str) -> bool:
 
 
 def _words(found: Found, texts: list[str], holds: str) -> Found:
+    if all(text.lower().endswith(IMAGE_SUFFIXES) for text in texts):
+        return replace(found, use="image", holds="images", why="paths of files", type="image")
     if sum(len(text.split()) for text in texts) > WORDS_OF_A_TEXT * len(texts):
         return replace(found, use="text", holds="text", why="a bag of words")
-    if all(text.lower().endswith(IMAGE_SUFFIXES) for text in texts):
-        why = "put images into a folder for each class (data/cat/1.png) and begin with a copy of recipes/cifar10"
-        return replace(found, holds="image files", why=why)
     if found.distinct == len(texts) >= MIN_ROWS_FOR_AN_ID:
         return replace(found, holds="ids", why="every row has another")
     if _ID_NAME.search(found.name) and found.distinct > MAX_CATEGORIES:

@@ -13,11 +13,15 @@ import yaml
 from contracts import atomic
 from pipeline.commands.new.columns import Use
 from pipeline.commands.new.plan import Plan
-from pipeline.commands.new.task import Task
+from pipeline.commands.new.readme import question, readme
 
 WIDTH = 120
-MOST_COUNTED = 20
-"""Classes that are listed with their rows."""
+FOR_TABLES = (
+    "  # At this size a step is overhead, not arithmetic: nothing to gain from less precision.",
+    "  precision: float32",
+    "  optimization: {learning_rate_schedule: {decay: cosine}}",
+    "  # model: best compares trees, network and linear on training rows; or name one. See docs/own-data.md.",
+)
 
 INDENT = 8
 SEEN_FRACTION = 0.8
@@ -76,10 +80,7 @@ def recipe_yaml(plan: Plan) -> str:
             "trainer:",
             f"  epochs: {plan.epochs}",
             f"  batch_size: {plan.batch_size}",
-            "  # At this size a step is overhead, not arithmetic: nothing to gain from less precision.",
-            "  precision: float32",
-            "  optimization: {learning_rate_schedule: {decay: cosine}}",
-            "  # model: best compares trees, network and linear on training rows; or name one. See docs/own-data.md.",
+            *(_for_images(plan) if plan.image else FOR_TABLES),
             *textwrap.indent(_section("params", plan.params), "  ").splitlines(),
             "",
             _section("evaluator", evaluator),
@@ -88,12 +89,12 @@ def recipe_yaml(plan: Plan) -> str:
     )
 
 
-def question(plan: Plan) -> str:
-    """What is predicted, in a sentence."""
-    label = plan.task.label
-    source = Path(str(plan.data["path"])).name
-    used = len(plan.columns) - len(plan.named("left out"))
-    return f"{label} ({plan.task.name}), from {used} column{'' if used == 1 else 's'} of {source}"
+def _for_images(plan: Plan) -> list[str]:
+    warmup = f", warmup_steps: {plan.warmup_steps}" if plan.warmup_steps else ""
+    return [
+        f"  optimization: {{learning_rate_schedule: {{decay: cosine{warmup}}}}}",
+        "  # max_shift, in pixels, and horizontal_flip are how training images are varied. See docs/own-data.md.",
+    ]
 
 
 def _section(name: str, values: dict[str, Any]) -> str:
@@ -116,9 +117,16 @@ def features_py(plan: Plan) -> str:
     """The text of features.py."""
     label_class = "SeveralOf" if plan.task.several else "Classes" if plan.task.classes else "Amount"
     used = {use: plan.named(use) for use in GROUPS if plan.named(use)}
-    imported = sorted([*(GROUPS[use] for use in used), "transformed"], key=lambda name: (name.islower(), name))
     declared = "".join(
         f"    {GROUPS[use]}({_listed(names, 4 + len(GROUPS[use]) + 2)}),\n" for use, names in used.items()
+    )
+    image = plan.image
+    if image and image.size:
+        height, width, channels = image.size
+        declared += f"    Image({_quoted(image.name)}, height={height}, width={width}, channels={channels}),\n"
+    imported = sorted(
+        [*(GROUPS[use] for use in used), *(["Image"] if image else []), "transformed"],
+        key=lambda name: (name.islower(), name),
     )
     return f'''"""The features of {plan.name}, by column; made by `millrace new`, and yours from now on."""
 
@@ -172,10 +180,26 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+TRAIN = '''
+def train(training: Training) -> tf_keras.Model:
+    """Returns the best of several kinds of model, as training rows show; see `competition.train`."""
+    return competition.train(training, LABEL)
+'''.strip()
+
+AUGMENT = '''
+def augment(features: Mapping[str, tf.Tensor], seed: tf.Tensor, params: Mapping[str, Any]) -> dict[str, tf.Tensor]:
+    """Returns a training batch with its images varied; see `models.augment`."""
+    return models.augment(features, seed, params)
+'''.strip()
+
+
 def model_py(plan: Plan) -> str:
     """The text of model.py."""
     names = "\nCLASS_NAMES = LABEL.names\n" if plan.task.classes else ""
-    return f'''"""The model of {plan.name}, the default for tables; made by `millrace new`, and yours from now on."""
+    imported, own = ("models", AUGMENT) if plan.image else ("competition, models", TRAIN)
+    suited = "images" if plan.image else "tables"
+    training = "" if plan.image else "from components.trainer.own_training import Training\n"
+    return f'''"""The model of {plan.name}, the default for {suited}; made by `millrace new`, and yours from now on."""
 
 from __future__ import annotations
 
@@ -185,10 +209,9 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from components.tabular import competition, models
+from components.tabular import {imported}
 from components.trainer.features import Feature
-from components.trainer.own_training import Training
-
+{training}
 from .features import LABEL
 {names}
 
@@ -202,15 +225,23 @@ def compile_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     return models.compile_arguments(LABEL, params)
 
 
-def train(training: Training) -> tf_keras.Model:
-    """Returns the best of several kinds of model, as training rows show; see `competition.train`."""
-    return competition.train(training, LABEL)
+{own}
 
 
 def serving_outputs(outputs: Mapping[str, tf.Tensor], params: Mapping[str, Any]) -> dict[str, tf.Tensor]:
     """Returns what is served; see `models.serving_outputs`."""
     return models.serving_outputs(outputs, LABEL, params)
 '''
+
+
+IMAGE_FEATURE = """
+feature {{
+  name: {name}  # an encoded PNG, JPEG, GIF or BMP
+  type: BYTES
+  image_domain {{ minimum_supported_image_fraction: 1.0 }}
+  presence {{ min_fraction: 1.0 min_count: 1 }}
+  shape {{ dim {{ size: 1 }} }}
+}}"""
 
 
 def schema_pbtxt(plan: Plan) -> str:
@@ -227,7 +258,9 @@ def schema_pbtxt(plan: Plan) -> str:
         plan.task.label, plan.kinds[plan.task.label], fraction, "the label: requests do not have it", False
     )
     for found in plan.columns:
-        if found.use == "left out":
+        if found.use == "image" and not found.missing:
+            parts += IMAGE_FEATURE.format(name=_quoted(found.name)).splitlines()
+        elif found.use == "left out":
             parts += _feature(found.name, plan.kinds[found.name], None, f"not learned from: {found.why}", False)
         else:
             least = SEEN_FRACTION * (1 - found.missing / (rows + plan.task.missing))
@@ -242,70 +275,3 @@ def _feature(name: str, kind: str, fraction: str | None, comment: str, is_served
     if not is_served:
         lines.append('  not_in_environment: "SERVING"')
     return [*lines, "}"]
-
-
-def readme(plan: Plan) -> str:
-    """The text of README.md."""
-    task = plan.task
-    counted = counts(task)
-    target = counted or f"mean {task.mean:.4g}, standard deviation {task.deviation:.4g}"
-    columns = "\n".join(
-        f"| {_cell(found.name)} | {found.holds} | {found.missing:,} | {found.use} | {_cell(found.why)} |"
-        for found in plan.columns
-    )
-    notes = "\n".join(f"- {note}" for note in plan.notes)
-    figures = "\n".join(
-        f"| {m.name} | {m.value:.4f} ± {1.96 * m.deviation:.4f} | {plan.metrics[m.name].get('lower_bound', '')}"
-        f"{plan.metrics[m.name].get('upper_bound', '')} |"
-        for m in plan.measured
-    )
-    return f"""# {plan.name}: {question(plan)}
-
-Made by `{plan.command}`; yours from now on.
-
-```
-millrace run {plan.name}
-millrace serve {plan.name}
-```
-
-## The label
-
-`{task.label}`, {task.name} ({target}). Rows: {plan.train_rows:,} to learn from, {plan.eval_rows:,} to be judged on, \
-{task.missing:,} without a label.
-
-## What was found
-
-| Column | Holds | Missing | Becomes | |
-|---|---|---|---|---|
-{columns}
-{chr(10) + notes + chr(10) if notes else ""}
-## The model
-
-`trainer.params.model: best` lets gradient-boosted trees, a network, a linear model and the mean of these compete. Each
-learns from a part of the training rows and is judged on another, by {plan.measured[0].name}; the evaluation rows stay
-out of it. The best is trained on all training rows; where nothing separates it from the mean, the mean is. By how much
-it was ahead, and the interval of that, stand in the Trainer's log and in the report of each run. `model: trees`,
-`network`, `linear` or `average` trains that one without a competition.
-
-## The bars, and why these
-
-A linear model (scikit-learn's), cross-validated on training rows alone, with its 95 % interval. The bar is the worst
-value that a model as good as that one would have on the evaluation rows, 39 times in 40.
-
-| Metric | Linear model | Bar |
-|---|---|---|
-{figures}
-"""
-
-
-def counts(task: Task) -> str:
-    """Each class with its rows, of many the most frequent; empty for an amount."""
-    each = [f"{name}: {rows:,}" for name, rows in zip(task.classes, task.counts, strict=True)]
-    if len(each) > MOST_COUNTED:
-        order = sorted(range(len(each)), key=lambda number: -task.counts[number])
-        each = [*(each[number] for number in order[:MOST_COUNTED]), f"and {len(each) - MOST_COUNTED:,} more"]
-    return ", ".join(each)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")

@@ -19,7 +19,12 @@ STEPS_PER_EPOCH = 16
 ROWS_IN_ALL = 200_000
 """About how many rows a training sees, each as often as there are epochs."""
 
+IMAGES_IN_ALL = 40_000
+"""The same of images: a minute or two on two cores."""
+
 FEWEST_EPOCHS, MOST_EPOCHS = 3, 50
+IMAGE_BATCH = 32
+MOST_WARMUP_STEPS = 30
 ENCODED_WIDTH = 1024
 """About how many numbers encode all numeric columns of a row."""
 
@@ -41,6 +46,7 @@ class Plan:
         eval_rows: The others.
         measured: The baseline's metrics.
         notes: What the user should know, a sentence each.
+        horizontal_flip: Whether images may be mirrored.
     """
 
     name: str
@@ -53,6 +59,12 @@ class Plan:
     eval_rows: int
     measured: Sequence[Measured]
     notes: Sequence[str] = field(default=())
+    horizontal_flip: bool = False
+
+    @property
+    def image(self) -> Found | None:
+        """The column of images that is learned from."""
+        return next((found for found in self.columns if found.use == "image"), None)
 
     def named(self, use: Use) -> list[str]:
         """The columns of one use."""
@@ -61,18 +73,37 @@ class Plan:
     @property
     def batch_size(self) -> int:
         """Rows a step: few where there are few."""
+        if self.image:
+            return min(IMAGE_BATCH, self.train_rows)
         size = 2 ** round(np.log2(max(self.train_rows / STEPS_PER_EPOCH, 1)))
         return int(min(np.clip(size, SMALLEST_BATCH, LARGEST_BATCH), self.train_rows))
 
     @property
     def epochs(self) -> int:
         """Passes over the training rows."""
-        return int(np.clip(ROWS_IN_ALL // self.train_rows, FEWEST_EPOCHS, MOST_EPOCHS))
+        rows = IMAGES_IN_ALL if self.image else ROWS_IN_ALL
+        return int(np.clip(rows // self.train_rows, FEWEST_EPOCHS, MOST_EPOCHS))
+
+    @property
+    def warmup_steps(self) -> int:
+        """Steps of training in which the learning rate of a network for images grows."""
+        return min(MOST_WARMUP_STEPS, self.epochs * self.train_rows // self.batch_size // 10)
 
     @property
     def params(self) -> dict[str, Any]:
         """The `trainer.params`."""
         params: dict[str, Any] = {"model": "best", "learning_rate": 0.002, "dropout": 0.15, "weight_decay": 0.02}
+        if self.image and self.image.size:
+            only = all(found.use in ("image", "left out") for found in self.columns)
+            params = {
+                "model": "network",
+                # A classifier right behind the residual network, as in the paper, where there is nothing else.
+                **({"members": 1, "hidden_units": []} if only else {}),
+                "learning_rate": 0.003,
+                "weight_decay": 0.01,
+                "max_shift": max(self.image.size[:2]) // 8,
+                "horizontal_flip": self.horizontal_flip,
+            }
         numbers = len(self.named("number")) + 5 * len(self.named("date"))
         if numbers * 8 > ENCODED_WIDTH:
             params["number_width"] = max(2, ENCODED_WIDTH // numbers)

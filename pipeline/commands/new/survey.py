@@ -10,12 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from components.example_gen.images_source import COLUMNS as IMAGE_COLUMNS
 from components.example_gen.settings import DataSettings
 from contracts.errors import DataError, SettingsError
 from contracts.near_names import did_you_mean
 from pipeline.commands.new import baseline
 from pipeline.commands.new import task as tasks
 from pipeline.commands.new.columns import Found, has_decimal_commas, look_at
+from pipeline.commands.new.images import ImageCell, seen_size
 from pipeline.commands.new.plan import Plan
 from pipeline.commands.new.table import MAX_ROWS, Cells, Table, read, sniff
 from pipeline.commands.new.task import Task
@@ -29,14 +31,14 @@ Ask: TypeAlias = Callable[[str, bool], bool]
 """Takes a yes-or-no question and its default."""
 
 
-def survey(name: str, command: str, path: str, label: str, root: Path, ask: Ask) -> Plan:
+def survey(name: str, command: str, path: str, label: str | None, root: Path, ask: Ask) -> Plan:
     """Looks at the data.
 
     Args:
         name: The recipe to be.
         command: The command line, for the recipe's files.
         path: `data.path`.
-        label: The column to be predicted.
+        label: The column to be predicted; None for a folder of images, whose classes are folders.
         root: What relative paths begin at.
         ask: Asks the user.
 
@@ -45,20 +47,35 @@ def survey(name: str, command: str, path: str, label: str, root: Path, ask: Ask)
     """
     data: dict[str, Any] = {"path": path} | sniff(path, root)
     raw = read(DataSettings(**data), root, as_text=True)
+    if label is None:
+        label = _label_of_folders(path, raw)
     if label not in raw.columns:
         raise SettingsError(f"{path} has no column {label!r}. {did_you_mean(label, list(raw.columns))}")
     decimal_comma = has_decimal_commas(raw.columns.values())
     found = [look_at(column, cells, decimal_comma) for column, cells in raw.columns.items()]
+    if _is_folder(raw):
+        found = [_beside_image(column) if column.name in ("label", "name") else column for column in found]
     data |= _reading(found)
     if any(cell is None or cell in data.get("na_values", ()) for cell in raw.columns[label]):
         data["on_missing_label"] = "set_aside"
     table = read(DataSettings(**data), root)
+    if table.unread:
+        data["on_bad_row"] = "set_aside"
     target = next(column for column in found if column.name == label)
     task = _task(target, table.columns[label], ask)
     if task.several:
         # A row may have none of the names.
         data["on_missing_label"] = "keep"
-    columns, notes = _decided([column for column in found if column.name != label], table, task, ask)
+    others = _with_one_image([column for column in found if column.name != label], table)
+    columns, notes = _decided(others, table, task, ask)
+    if table.unread:
+        notes.append(
+            f"{len(table.unread):,} {'row' if len(table.unread) == 1 else 'rows'} without a readable image: left out "
+            f"(data.on_bad_row); the first: {table.unread[0].as_error().what}"
+        )
+    flip = any(column.use == "image" for column in columns) and ask(
+        "May images be mirrored in training (right for animals, wrong for digits)?", False
+    )
     newer = _newer_rows(columns, table, task)
     if newer and ask(
         f"Learn from rows before {newer.start} and judge by the {newer.newer:,} newer ones, as {newer.column} says "
@@ -80,7 +97,42 @@ def survey(name: str, command: str, path: str, label: str, root: Path, ask: Ask)
         data["split_by"] = repeated.name
         notes.append(f"rows of one {repeated.name} stay in one split (data.split_by)")
         table = read(DataSettings(**data), root)
-    return _planned(name, command, data, columns, table, task, notes)
+    return replace(_planned(name, command, data, columns, table, task, notes), horizontal_flip=flip)
+
+
+def _is_folder(table: Table) -> bool:
+    """Whether the rows are images in folders of their classes."""
+    return list(table.columns) == list(IMAGE_COLUMNS)
+
+
+def _label_of_folders(path: str, table: Table) -> str:
+    if _is_folder(table):
+        return "class"
+    raise SettingsError(
+        f"received no --label for {path}, expected one of its columns: {shown(list(table.columns))}.",
+        "Name the column that is to be predicted; only a folder of images for each class needs none.",
+    )
+
+
+def _beside_image(column: Found) -> Found:
+    """What a folder of images holds besides image and class."""
+    why = "the number of the class" if column.name == "label" else "the image's file"
+    return replace(column, use="left out", holds="the folder's", why=why, type=None, na_values=())
+
+
+def _with_one_image(columns: Sequence[Found], table: Table) -> list[Found]:
+    """The columns, of which the first one of images is seen in a size that suits them, and others are left out."""
+    first = next((column.name for column in columns if column.use == "image"), None)
+    decided = []
+    for column in columns:
+        if column.name == first:
+            height, width, channels = size = seen_size(table.columns[column.name])
+            kind = "in color" if channels > 1 else "in gray"
+            column = replace(column, size=size, why=f"seen as {height} x {width} pixels {kind}")
+        elif column.use == "image":
+            column = replace(column, use="left out", why=f"one column of images is learned from, {first}")
+        decided.append(column)
+    return decided
 
 
 def _task(target: Found, cells: Cells, ask: Ask) -> Task:
@@ -112,7 +164,7 @@ def _decided(columns: Sequence[Found], table: Table, task: Task, ask: Ask) -> tu
     decided, notes = [], _notes_on_label(task)
     for column in columns:
         cells = table.columns[column.name][has_label]
-        if column.use != "left out" and tasks.tells_label(cells, labels, not task.classes):
+        if column.use not in ("left out", "image") and tasks.tells_label(cells, labels, not task.classes):
             if ask(f"{column.name} alone tells {task.label}: leave it out?", True):
                 column = replace(
                     column, use="left out", why=f"it alone tells {task.label}: a copy, or known only later?"
@@ -211,5 +263,7 @@ def _kind(cells: Cells) -> str:
     """The schema's type of a column."""
     values = [value for cell in cells if cell is not None for value in (cell if isinstance(cell, list) else [cell])]
     if not values or any(isinstance(value, str) for value in values):
+        return "BYTES"
+    if isinstance(values[0], ImageCell):
         return "BYTES"
     return "FLOAT" if any(isinstance(value, float) for value in values) else "INT"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from components.example_gen.checks import RowChecks
 from components.example_gen.contract import Batch, Source, assign_splits, merge_kinds
 from components.example_gen.encoding import Column, encode_examples, encode_feature
 from components.example_gen.files import InputFiles, resolve
@@ -23,6 +24,8 @@ from components.example_gen.sources import source_of
 from components.example_gen.text_files import open_text
 from components.example_gen.time_split import TimeSplit
 from contracts.errors import DataError
+from contracts.rejected_rows import RejectedRow
+from pipeline.commands.new.images import image_cells, splits_of_folders
 
 MAX_ROWS = 200_000
 """Rows that are looked at; those after them are not."""
@@ -47,11 +50,13 @@ class Table:
         columns: Their cells, in the order of the data.
         in_training: (rows,) whether ingest puts the row into the training split.
         is_whole: Whether these are all rows.
+        unread: Rows whose image cannot be read; these are not among the others.
     """
 
     columns: dict[str, Cells]
     in_training: npt.NDArray[np.bool_]
     is_whole: bool
+    unread: Sequence[RejectedRow] = ()
 
     @property
     def rows(self) -> int:
@@ -66,10 +71,13 @@ def sniff(path: str, base: Path) -> dict[str, Any]:
         MillraceError: There is no such file, or it holds no table.
     """
     inputs = resolve(DataSettings(path=path), base)
+    if inputs.format == "images":
+        return splits_of_folders([inputs.name_of(file) for file in inputs.files])
     if inputs.format not in TABLES:
         raise DataError(
-            f"{path} holds {inputs.format}, expected a table: {', '.join(TABLES)}.",
-            "For images, copy recipes/cifar10.",
+            f"{path} holds {inputs.format}, expected a table ({', '.join(TABLES)}), or a folder of images for each "
+            "class.",
+            "For the digits and CIFAR-10, see recipes/cifar10.",
         )
     if inputs.format != "csv":
         return {}
@@ -140,6 +148,9 @@ def read(settings: DataSettings, base: Path, as_text: bool = False) -> Table:
     """
     inputs = resolve(settings, base)
     source = source_of(inputs.format, inputs.reading)
+    images = ["image"] if inputs.format == "images" else settings.image_columns
+    checks = RowChecks(settings.model_copy(update={"on_bad_row": "set_aside"}), ())
+    unread: list[RejectedRow] = []
     kinds = merge_kinds([source.infer(piece, True) for piece in assign_splits(source.pieces(inputs), inputs)])
     if as_text and inputs.format == "csv":
         kinds = dict.fromkeys(kinds, Kind.BYTES)
@@ -147,23 +158,31 @@ def read(settings: DataSettings, base: Path, as_text: bool = False) -> Table:
     in_training: list[npt.NDArray[np.bool_]] = []
     rows = 0
     for batch, split in _batches(source, inputs, kinds):
-        if batch.rejected:
+        if batch.rejected and not images:
             raise batch.rejected[0].as_error()
+        if images:
+            batch = checks.check(batch, str(inputs.files[0]))
+            unread += batch.rejected
         present = {column.name: column for column in batch.columns}
         for name, parts in cells.items():
-            parts.append(_cells(present[name]) if name in present else np.full(batch.num_rows, None))
+            if name in images and name in present:
+                parts.append(image_cells(present[name]))
+            else:
+                parts.append(_cells(present[name]) if name in present else np.full(batch.num_rows, None))
         in_training.append(_in_training(batch, split, settings))
         rows += batch.num_rows
         if rows >= MAX_ROWS:
             break
+    if not rows:
+        raise unread[0].as_error()
     whole = {name: np.concatenate(parts)[:MAX_ROWS] for name, parts in cells.items()}
-    return Table(whole, np.concatenate(in_training)[:MAX_ROWS], rows <= MAX_ROWS)
+    return Table(whole, np.concatenate(in_training)[:MAX_ROWS], rows <= MAX_ROWS, unread)
 
 
 def _batches(source: Source, inputs: InputFiles, kinds: Mapping[str, Kind]) -> Iterator[tuple[Batch, str | None]]:
     for piece in assign_splits(source.pieces(inputs), inputs):
         for batch in source.read_batches(piece, kinds):
-            if batch.num_rows:
+            if batch.num_rows or batch.rejected:
                 yield batch, piece.split
 
 
@@ -183,7 +202,7 @@ def _cells(column: Column) -> Cells:
 
 def _in_training(batch: Batch, split: str | None, settings: DataSettings) -> npt.NDArray[np.bool_]:
     """Which rows ingest puts into the split `train`."""
-    if split is not None:
+    if split is not None or not batch.num_rows:
         return np.full(batch.num_rows, split == "train")
     if settings.split_by_time:
         old: npt.NDArray[np.bool_] = TimeSplit(settings.split_by_time).places(batch) == 0

@@ -12,6 +12,7 @@ from components.tabular.features import (
     Categories,
     Dates,
     Hashes,
+    Image,
     Numbers,
     Texts,
     rank,
@@ -144,3 +145,11 @@ def test_labels_are_ids_by_name_and_what_is_no_class_is_minus_one() -> None:
     numbered = Classes("y", ["0", "1"])
     assert numbered.values(tf.constant([1.0, 0.0])).numpy().tolist() == [1, 0]
     assert numbered.values(tf.constant([1, 0, 2], tf.int64)).numpy().tolist() == [1, 0, -1]
+
+
+def test_an_image_becomes_pixels_and_a_missing_one_black() -> None:
+    png = tf.io.encode_png(tf.constant([[[10, 20, 30], [40, 50, 60]]], tf.uint8)).numpy()
+    raw = tf.sparse.from_dense(tf.constant([[png], [b""]]))
+    inputs = {"photo": raw, "y": tf.constant(["a", "b"])}
+    outputs = transformed(inputs, [Image("photo", height=1, width=2)], Classes("y", ["a", "b"]), InMemory())
+    assert outputs["image_pixels"].numpy().tolist() == [[[[10, 20, 30], [40, 50, 60]]], [[[0, 0, 0], [0, 0, 0]]]]

@@ -13,6 +13,7 @@ from components.tabular.features import Categories, Numbers, Texts, transformed
 from components.tabular.labels import Amount, Classes, LabelColumn, SeveralOf
 from components.tabular.losses import MembersLoss, member_mean
 from components.trainer.features import Feature
+from contracts.errors import TrainingError
 
 ROWS = 256
 
@@ -113,3 +114,51 @@ def test_classes_may_ignore_case() -> None:
     words = tf.constant([" ADELIE", "adelie", "Café", "CAFÉ", "other"])
     assert Classes("y", ["Adelie", "café"], ignore_case=True).values(words).numpy().tolist() == [0, 0, 1, 1, -1]
     assert Classes("y", ["Adelie", "café"]).values(words).numpy().tolist() == [-1, -1, -1, -1, -1]
+
+
+def pictures(rows: int = 64) -> tuple[dict[str, tf.Tensor], tf.Tensor, list[Feature]]:
+    """Images that are light above or below, which is the label, beside a number that says nothing."""
+    draw = np.random.default_rng(0)
+    pixels = draw.integers(0, 60, (rows, 8, 8, 3))
+    label = np.arange(rows) % 2
+    pixels[label == 0, :4] += 150
+    pixels[label == 1, 4:] += 150
+    inputs = {
+        "image_pixels": tf.constant(pixels, tf.uint8),
+        "number_values": tf.constant(draw.normal(size=(rows, 1)), tf.float32),
+        "number_ranks": tf.constant(draw.uniform(size=(rows, 1)), tf.float32),
+    }
+    features = [Feature(name, value.dtype, tuple(value.shape[1:]), None) for name, value in inputs.items()]
+    return inputs, tf.constant(label, tf.int64), features
+
+
+@pytest.mark.parametrize(
+    ("used", "params"),
+    [(["image_pixels"], {"members": 1, "hidden_units": []}), (["image_pixels", "number_values", "number_ranks"], {})],
+    ids=["alone", "beside numbers"],
+)
+def test_images_are_learned(used: list[str], params: dict[str, object]) -> None:
+    tf_keras.utils.set_random_seed(1)
+    label = Classes("y", ["above", "below"])
+    inputs, target, features = pictures()
+    inputs = {name: inputs[name] for name in used}
+    params = {**params, "image_channels": 4, "learning_rate": 0.01}
+    model = models.build_model([feature for feature in features if feature.name in used], label, params)
+    model.compile(**models.compile_arguments(label, params))
+    model.fit(inputs, target, batch_size=16, epochs=8, verbose=0)
+    served = models.serving_outputs({"logits": model(inputs)}, label, params)
+    assert (served["class"].numpy() == np.array([b"above", b"below"])[target]).mean() > 0.95
+
+
+def test_a_linear_model_takes_no_images() -> None:
+    _, _, features = pictures()
+    with pytest.raises(TrainingError, match="A linear model takes no images"):
+        models.build_model(features, Classes("y", ["above", "below"]), {"model": "linear"})
+
+
+def test_only_images_are_varied() -> None:
+    inputs, _, _ = pictures()
+    varied = models.augment(inputs, tf.constant([1, 2], tf.int64), {"max_shift": 1, "horizontal_flip": True})
+    assert varied["image_pixels"].shape == inputs["image_pixels"].shape
+    assert (varied["image_pixels"] != inputs["image_pixels"]).numpy().any()
+    assert varied["number_ranks"] is inputs["number_ranks"]

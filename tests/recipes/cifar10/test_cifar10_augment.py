@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from components.images import network
 from recipes.cifar10 import model
 
 
@@ -29,7 +30,7 @@ def moved(image: np.ndarray, down: int, right: int) -> np.ndarray:
 
 def test_every_image_is_shifted_by_itself_and_every_shift_comes_up():
     images = numbered(400)
-    shifted = model.shifted(images, 1, seed(0)).numpy()
+    shifted = network.shifted(images, 1, seed(0)).numpy()
     possible = {(d, r): moved(images[0].numpy(), d, r) for d in (-1, 0, 1) for r in (-1, 0, 1)}
     shifts = [next(shift for shift, result in possible.items() if (result == image).all()) for image in shifted]
     counts = {shift: shifts.count(shift) for shift in possible}
@@ -38,7 +39,7 @@ def test_every_image_is_shifted_by_itself_and_every_shift_comes_up():
 
 def test_half_of_the_images_are_mirrored():
     images = numbered(400)
-    mirrored = model.mirrored(images, seed(0)).numpy()
+    mirrored = network.mirrored(images, seed(0)).numpy()
     plain, mirror = images[0].numpy(), images[0].numpy()[:, ::-1]
     num_unchanged = sum((image == plain).all() for image in mirrored)
     assert num_unchanged + sum((image == mirror).all() for image in mirrored) == 400

@@ -13,6 +13,7 @@ from PIL import Image
 from pydantic import ValidationError
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
+from components.images.pixels import pixels_of
 from components.trainer.features import Feature, from_schema
 from recipes.cifar10 import features
 from recipes.cifar10.features import Params
@@ -30,9 +31,10 @@ def encoded(pixels: np.ndarray, kind: str = "PNG") -> bytes:
 
 
 def decoded(image: bytes, **params) -> np.ndarray:
-    result = features.decoded(tf.constant(image), Params(**params))
-    assert result.dtype == tf.uint8
-    return result.numpy()
+    size = Params(**params)
+    result = pixels_of(tf.constant([image]), size.height, size.width, size.channels)
+    assert result.dtype == tf.int64
+    return result.numpy()[0]
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP"])

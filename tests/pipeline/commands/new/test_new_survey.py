@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import DataError, MillraceError
-from pipeline.commands.new import files
+from pipeline.commands.new import files, readme
 from pipeline.commands.new.plan import Plan
 from pipeline.commands.new.survey import survey
 
@@ -114,7 +114,7 @@ def test_three_hundred_classes_of_enough_rows_each(look: Look, tmp_path: Path) -
     write_csv(tmp_path / "rows.csv", "size,kind", rows)
     plan = look("rows.csv")
     assert plan.task.name == "300 classes"
-    assert "and 280 more" in files.counts(plan.task)
+    assert "and 280 more" in readme.counts(plan.task)
     assert any(note.endswith("and 290 more: fewer than 10") for note in plan.notes)
     write_csv(tmp_path / "few.csv", "size,kind", rows[:1200])
     with pytest.raises(DataError) as caught:

@@ -1,0 +1,1 @@
+"""Images as features: their pixels, and a network for them."""
