@@ -16,6 +16,11 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
+def available_cores() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def on_all_cores(work: Callable[[Given], Made], items: Iterable[Given]) -> Iterator[Made]:
     """Yields `work(item)` in the order of the items, several at once; few are held at a time.
 
@@ -23,7 +28,7 @@ def on_all_cores(work: Callable[[Given], Made], items: Iterable[Given]) -> Itera
         work: Most of it must be done without Python's lock.
         items: Read in this thread, as they are needed.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = available_cores()
     remaining = iter(items)
     with ThreadPoolExecutor(cores) as pool:
         waiting = deque(pool.submit(work, item) for item in islice(remaining, cores * WAITING))

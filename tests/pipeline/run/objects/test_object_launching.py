@@ -187,7 +187,10 @@ def test_nodes_on_machines_of_their_own(machines: Machines, object_server: Objec
 
 def test_the_local_run_does_as_the_nodes_do(machines: Machines, object_server: ObjectServer) -> None:
     before = launcher.Launcher
-    tfx_adapter.run_pipeline(machines.compiled("a", "one"), machines.context("a", "one"))
+    compiled = machines.compiled("a", "one")
+    assert tfx_adapter.waits(compiled) == {"Make": [], "Take": ["Make"]}
+    for node in tfx_adapter.waits(compiled):
+        tfx_adapter.run_node(compiled, node, machines.context("a", "one"), turns=machines.folder / "turns")
     assert launcher.Launcher is before
     assert machines.states("one") == {"Make": "COMPLETE", "Take": "COMPLETE"}
     objects = object_server.objects(f"{machines.root.removeprefix('s3://')}/tiny/Take/model/2")
