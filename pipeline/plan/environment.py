@@ -117,6 +117,8 @@ class Environment(Settings):
         beam: Where the data work runs.
         object_store: How to reach the object store of the pipeline_root, if it is in one.
         kubeflow: The cluster that schedules the pipeline, if there is one.
+        standby_minutes: How long a process that has imported TensorFlow and TFX stays after a run on this machine, for
+            the next one; 0: none does. By default 10 where the run was started at a terminal, otherwise 0.
     """
 
     metadata_store: MetadataStoreSettings
@@ -126,6 +128,7 @@ class Environment(Settings):
     beam: BeamSettings = BeamSettings()
     object_store: ObjectStoreSettings | None = None
     kubeflow: KubeflowSettings | None = None
+    standby_minutes: float | None = Field(default=None, ge=0, le=1440)
 
     _object_root: ObjectRoot | None = PrivateAttr(default=None)
 

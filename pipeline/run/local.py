@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,15 +18,19 @@ from contracts.failure import read_failure
 from metadata.connection import BUSY
 from metadata.records import changed_files
 from metadata.store import ArtifactRecord, NodeRun, Store
-from pipeline.plan import beam, fingerprint, nodes, preflight, project
+from pipeline.plan import beam, fingerprint, nodes, preflight
 from pipeline.plan.recipe import Recipe
-from pipeline.run import lock, progress, reports
+from pipeline.run import lock, progress, reports, workers
 from pipeline.run.context import RunContext
 from pipeline.run.failures import node_error
 from pipeline.run.folder import RunFolder, last_line
+from pipeline.run.workers import Worker
 from pipeline.run.workplace import LOST
 
 POLL_SECONDS = 0.4
+
+STANDBY_MINUTES = 10.0
+"""How long a process stays on standby after a run that was started at a terminal."""
 
 DISK_IS_FULL = 64 * 1024
 """Bytes; with fewer a node cannot even write down why it failed."""
@@ -57,15 +59,17 @@ def run(context: RunContext, view: progress.View) -> Run:
         NodeError: A node failed.
         KeyboardInterrupt: The user stopped the run; nothing half done is left behind.
     """
-    prints, request = context.fingerprints, context.request
-    with lock.held(context.recipe.name, context.environment):
+    request = context.request
+    with lock.held(context.recipe.name, context.environment), ExitStack() as stack:
         context.workplace.check_file(whole=True)
         context.sweep_leftovers()
         _remove_temporary_files(context)
-        if not (request.from_node or request.to_node or request.force):
-            current = up_to_date(context, prints)
+        if not (request.from_node or request.to_node or request.force) and _has_run(context):
+            current = up_to_date(context, context.fingerprints)
             if current is not None:
                 return current
+        # Before the checks, so that it imports TensorFlow meanwhile.
+        worker = stack.enter_context(_started_worker(context))
         _check_earlier_run(context)
         # Only now: while nothing has changed, the checks before the last run still hold.
         preflight.check(context.recipe, context.inputs)
@@ -73,7 +77,12 @@ def run(context: RunContext, view: progress.View) -> Run:
         beam.reach_engine(settings)
         for line in filter(None, (why, _gone_baseline(context), *_changed_outputs(context))):
             view.announce(line)
-        return _start_and_watch(context, view)
+        return _watch(context, view, *worker)
+
+
+def _has_run(context: RunContext) -> bool:
+    store = context.workplace.open_store()
+    return store is not None and bool(store.run_ids(context.recipe.name))
 
 
 def _check_earlier_run(context: RunContext) -> None:
@@ -153,34 +162,45 @@ def _outputs(store: Store, record: NodeRun) -> list[ArtifactRecord]:
     return [artifact for artifacts in store.outputs(record.id).values() for artifact in artifacts]
 
 
-def _start_and_watch(context: RunContext, view: progress.View) -> Run:
+@contextmanager
+def _started_worker(context: RunContext) -> Iterator[tuple[Worker, Path]]:
+    """A worker, and the folder of its temporary files; both are gone after the block."""
+    minutes = context.environment.standby_minutes
+    if minutes is None:
+        minutes = STANDBY_MINUTES if sys.stdout.isatty() else 0
+    with tempfile.TemporaryDirectory(prefix=_temporary_prefix(context), ignore_cleanup_errors=True) as temporary:
+        worker = workers.start(Path(temporary), minutes)
+        try:
+            yield worker, Path(temporary)
+        finally:
+            worker.close()
+
+
+def _watch(context: RunContext, view: progress.View, worker: Worker, temporary: Path) -> Run:
     folder = context.folder
     folder.path.mkdir(parents=True)
     folder.write_request(context.request)
     context.workplace.prepare_store()
-    with tempfile.TemporaryDirectory(prefix=_temporary_prefix(context), ignore_cleanup_errors=True) as temporary:
-        process = _start(folder, temporary)
-        try:
-            with view:
-                # Now, while the worker loads TensorFlow; at the end the user would have to wait for it.
-                reports.prepare()
-                while not _ended(process):
-                    # The worker deals with a server that is down; here it costs one update.
-                    with suppress(*LOST):
-                        view.update(_nodes(context), folder)
-                records = context.workplace.patiently(lambda: _nodes(context))
-                view.update(records, folder)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            if process.returncode < 0:
-                context.sweep_leftovers()
-        failure = read_failure(folder.path) or read_failure(Path(temporary))
+    worker.begin(folder)
+    try:
+        with view:
+            # Now, while the worker loads TensorFlow; at the end the user would have to wait for it.
+            reports.prepare()
+            while not worker.has_ended(POLL_SECONDS):
+                # The worker deals with a server that is down; here it costs one update.
+                with suppress(*LOST):
+                    view.update(_nodes(context), folder)
+            records = context.workplace.patiently(lambda: _nodes(context))
+            view.update(records, folder)
+    finally:
+        worker.close()
+        if worker.exit_code < 0:
+            context.sweep_leftovers()
+    failure = read_failure(folder.path) or read_failure(temporary)
     context.workplace.keep_copy()
     if failure is not None:
         raise node_error(failure, folder.log_path(failure.node))
-    _raise_failure(records, folder, process.returncode)
+    _raise_failure(records, folder, worker.exit_code)
     return Run(context.run_id, records, new=True)
 
 
@@ -202,30 +222,6 @@ def _remove_temporary_files(context: RunContext) -> None:
     # Their names sort by time, and only the latest can have left anything.
     for log_folder in sorted(context.environment.log_root.glob(f"{context.recipe.name}-*"))[-1:]:
         atomic.remove_abandoned(log_folder)
-
-
-def _start(folder: RunFolder, temporary: str) -> subprocess.Popen[bytes]:
-    """Starts the worker. We remove its temporary files, because it exits without Python's cleanup."""
-    with folder.worker_log.open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "pipeline.run.worker", str(folder.request_path)],
-            cwd=project.root(),
-            env={**os.environ, "TMPDIR": temporary},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            # In a process group of its own: Ctrl-C reaches this process first, which then kills the whole group.
-            start_new_session=True,
-        )
-
-
-def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """Waits until the next update is due; returns at once when the process ends."""
-    try:
-        process.wait(timeout=POLL_SECONDS)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
 
 
 def _nodes(context: RunContext) -> dict[str, NodeRun]:

@@ -1,8 +1,11 @@
-"""The process that runs a pipeline: `python -m pipeline.run.worker REQUEST`, started by `pipeline.run.local`.
+"""The process that runs a pipeline: `python -m pipeline.run.worker`, started by `pipeline.run.workers`.
 
 It is a separate process so that the one in front of the user stays light, can draw while this one works, and can stop
 it at once. It imports TFX and TensorFlow, starts neither, and forks the processes that run the nodes: those that do not
 wait for each other run at once where cores are free. What a node prints, from Python or C++, goes to a file of its own.
+
+It is told which pipeline to run, by a line on its standard input, only when it has imported TFX, so that the process in
+front checks the run meanwhile.
 """
 
 from __future__ import annotations
@@ -29,12 +32,16 @@ TURNS = "turns"
 """The file by whose lock the processes take turns at the metadata store, among the run's temporary files."""
 
 
-def main(request_path: Path) -> None:
+def main() -> None:
     """Runs the pipeline that the request in a run's folder asks for; the exit code only says whether it finished."""
-    with redirect_output(RunFolder(request_path.parent).worker_log):
-        with lean():
-            import_module("pipeline.run.tfx_adapter")
-        code = run(request_path)
+    with lean():
+        import_module("pipeline.run.tfx_adapter")
+    line = sys.stdin.readline().strip()
+    if not line:
+        # The process in front has found something wrong, or nothing to do.
+        os._exit(0)
+    with redirect_output(RunFolder(Path(line).parent).worker_log):
+        code = run(Path(line))
     # Without cleanup: tearing down TensorFlow and Beam takes over a second and ends in a traceback from TensorFlow.
     os._exit(code)
 
@@ -81,4 +88,4 @@ def _run_node(compiled: Any, context: RunContext, turns: Path, node: str) -> Fai
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -48,11 +49,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the runs for which a worker would have been started; none is started."""
     seen: list[str] = []
 
-    def start(context: RunContext, _view: progress.View) -> local.Run:
+    def watch(context: RunContext, _view: progress.View, *_worker: object) -> local.Run:
         seen.append(context.run_id)
         return local.Run(context.run_id, {}, new=True)
 
-    monkeypatch.setattr(local, "_start_and_watch", start)
+    monkeypatch.setattr(local, "_started_worker", lambda _context: contextlib.nullcontext(()))
+    monkeypatch.setattr(local, "_watch", watch)
     return seen
 
 

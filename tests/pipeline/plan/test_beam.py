@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import socket
@@ -225,7 +226,8 @@ def test_auto_says_what_it_chose_before_the_run_begins(
 ) -> None:
     chosen, output = recipe.load("small"), io.StringIO()
     places = sqlite_places.model_copy(update={"beam": BeamSettings(runner="auto", flink=FLINK)})
-    monkeypatch.setattr(local, "_start_and_watch", lambda *_: output.write("begins"))
+    monkeypatch.setattr(local, "_started_worker", lambda _context: contextlib.nullcontext(()))
+    monkeypatch.setattr(local, "_watch", lambda *_: output.write("begins"))
     request = Request(recipe="small", overrides=(), environment="", run_id="one", span=None)
     view = progress.View(Console(file=output, width=200), "small", [])
     local.run(RunContext(chosen, Workplace(places), chosen.find_inputs(), request), view)

@@ -99,7 +99,7 @@ def fake_worker(project: Path) -> Worker:
         package.mkdir(parents=True)
         (package.parent / "__init__.py").touch()
         (package / "__init__.py").touch()
-        begin = "import json, sys\nfrom pathlib import Path\nfolder = Path(sys.argv[1]).parent\n"
+        begin = "import json, sys\nfrom pathlib import Path\nfolder = Path(sys.stdin.readline().strip()).parent\n"
         (package / "worker.py").write_text(begin + source)
 
     return write
