@@ -14,6 +14,7 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils, standard_artifacts
 
 from components.artifacts import split_files
+from components.trainer.job import Job
 
 Row = dict[str, Any]
 Artifacts = dict[str, list[Any]]
@@ -92,6 +93,28 @@ class Tiny:
     def files(self, split: str) -> list[str]:
         """The transformed files of a split."""
         return split_files(self.transformed, split)
+
+    def job(self, folder: Path, module: str = "tiny_recipe", label: Any = "big", **settings: Any) -> Job:
+        """A training of a recipe on these rows, in float32 and batches of 30.
+
+        Args:
+            folder: For its outputs, which is made; the state of trainings is kept beside it, in `checkpoints`.
+            module: The recipe's model.py.
+            label: As in recipe.yaml.
+            **settings: The section `trainer`.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        return Job(
+            train_files=self.files("train"),
+            eval_files=self.files("eval"),
+            transform_graph=self.graph,
+            model_module=module,
+            label=label,
+            settings={"batch_size": 30, "precision": "float32", **settings},
+            serving_model_dir=str(folder / "serving"),
+            model_run_dir=str(folder),
+            checkpoint_root=str(folder.parent / "checkpoints"),
+        )
 
     def serialized(self, split: str, without: str | None = None) -> list[bytes]:
         """The raw rows of a split as serialized tf.Examples, optionally without one column."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +26,10 @@ THREE_GROUPS = {"gradient_accumulation": 3}
 @pytest.fixture(scope="module")
 def new_job(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Job]:
     """Makes jobs with folders of their own: `new_job(epochs=1, workers=2)`."""
-    checkpoints = tmp_path_factory.mktemp("checkpoints")
+    folder, numbers = tmp_path_factory.mktemp("cluster"), count()
 
     def make(model_module: str = "tiny_recipe", **settings: Any) -> Job:
-        folder = tmp_path_factory.mktemp("run")
-        return Job(
-            train_files=tiny.files("train"),
-            eval_files=tiny.files("eval"),
-            transform_graph=tiny.graph,
-            model_module=model_module,
-            label="big",
-            settings={**SETTINGS, **settings},
-            serving_model_dir=str(folder / "serving"),
-            model_run_dir=str(folder),
-            checkpoint_root=str(checkpoints),
-        )
+        return tiny.job(folder / f"run{next(numbers)}", model_module, **{**SETTINGS, **settings})
 
     return make
 

@@ -18,30 +18,17 @@ from tiny_artifacts import Tiny
 
 from components.trainer import building, features, train
 from components.trainer.job import Job
-from components.trainer.settings import TrainerSettings
 from contracts import model_card
 from contracts.errors import TrainingError
 
 
 def job(tiny: Tiny, folder: Path, module: str = "tiny_recipe", **settings: Any) -> Job:
-    trainer = {"batch_size": 30, "steps_per_execution": 2, "precision": "float32", **settings}
-    return Job(
-        train_files=tiny.files("train"),
-        eval_files=tiny.files("eval"),
-        transform_graph=tiny.graph,
-        model_module=module,
-        label="big",
-        settings=TrainerSettings.model_validate(trainer),
-        serving_model_dir=str(folder / "serving"),
-        model_run_dir=str(folder / "run"),
-        checkpoint_root=str(folder / "checkpoints"),
-    )
+    return tiny.job(folder / "run", module, **{"steps_per_execution": 2, **settings})
 
 
 def fit(tiny: Tiny, folder: Path, module: str = "tiny_recipe", **settings: Any) -> tuple[tf_keras.Model, train.Result]:
     """Builds and fits as `train.train` does, without the export."""
     task = job(tiny, folder, module, **settings)
-    Path(task.model_run_dir).mkdir(exist_ok=True, parents=True)
     tf_keras.utils.set_random_seed(task.settings.seed)
     model_features, data = train.open_data(task, tiny.output)
     recipe = importlib.import_module(module)
@@ -130,12 +117,12 @@ def test_a_debug_run_is_eager_and_learns_the_same(tiny: Tiny, tmp_path: Path) ->
 
 
 def test_the_layer_that_recipe_yaml_names_is_exported(tiny: Tiny, tmp_path: Path) -> None:
-    Path(tmp_path, "run").mkdir()
-    train.train(job(tiny, tmp_path, epochs=1, params={"name": "odds"}, embedding_layer="odds"))
+    task = job(tiny, tmp_path, epochs=1, params={"name": "odds"}, embedding_layer="odds")
+    train.train(task)
     assert list(Path(tmp_path, "checkpoints").iterdir()) == []
-    found = model_card.read_card(tmp_path / "serving")
+    found = model_card.read_card(Path(task.serving_model_dir))
     assert found.embedding_layer == "odds"
-    loaded = tf.saved_model.load(str(tmp_path / "serving"))
+    loaded = tf.saved_model.load(task.serving_model_dir)
     rows = tf.constant(tiny.serialized("eval"))
     np.testing.assert_array_equal(
         loaded.signatures["embedding"](examples=rows)["embedding"],

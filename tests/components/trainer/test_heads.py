@@ -22,17 +22,7 @@ METRICS = ("loss", "odds_loss", "kind_loss", "odds_auc", "kind_accuracy")
 
 
 def job(tiny: Tiny, folder: Path, label: Any = LABELS, params: Any = None, **settings: Any) -> Job:
-    folder.mkdir(exist_ok=True)
-    return Job(
-        train_files=tiny.files("train"),
-        eval_files=tiny.files("eval"),
-        transform_graph=tiny.graph,
-        model_module="two_heads_recipe",
-        label=label,
-        settings={"batch_size": 30, "precision": "float32", "epochs": 2, "params": params or {}, **settings},
-        serving_model_dir=str(folder / "serving"),
-        model_run_dir=str(folder),
-    )
+    return tiny.job(folder, "two_heads_recipe", label, **{"epochs": 2, "params": params or {}, **settings})
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from tiny_artifacts import Tiny
 
 from components.trainer import building, schedule, train
 from components.trainer.inputs import Layout, Split
-from components.trainer.job import Job
 from components.trainer.settings import TrainerSettings
 
 
@@ -74,17 +73,7 @@ def test_a_deep_model_s_table_is_cut() -> None:
 def test_both_are_in_the_log_before_the_first_epoch(
     tiny: Tiny, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job = Job(
-        train_files=tiny.files("train"),
-        eval_files=tiny.files("eval"),
-        transform_graph=tiny.graph,
-        model_module="tiny_recipe",
-        label="big",
-        settings=TrainerSettings(epochs=2, batch_size=30, steps_per_execution=2, precision="float32"),
-        serving_model_dir=str(tmp_path / "serving"),
-        model_run_dir=str(tmp_path),
-    )
-    train.train(job)
+    train.train(tiny.job(tmp_path / "run", epochs=2, steps_per_execution=2))
     printed = capsys.readouterr().out
     start, _, _ = printed.partition("Epoch 1/2")
     assert start.splitlines() == [

@@ -24,19 +24,7 @@ from contracts.errors import TrainingError
 
 def new_job(tiny: Tiny, folder: Path, how: str, module: str = "own_training_recipe", **changes: Any) -> Job:
     params = {"how": how, **changes.pop("params", {})}
-    folder.mkdir(exist_ok=True)
-    settings = {"batch_size": 30, "epochs": 2, "precision": "float32", "params": params, **changes}
-    return Job(
-        train_files=tiny.files("train"),
-        eval_files=tiny.files("eval"),
-        transform_graph=tiny.graph,
-        model_module=module,
-        label="big",
-        settings=TrainerSettings.model_validate(settings),
-        serving_model_dir=str(folder / "serving"),
-        model_run_dir=str(folder),
-        checkpoint_root=str(folder.parent / "checkpoints"),
-    )
+    return tiny.job(folder, module, **{"epochs": 2, "params": params, **changes})
 
 
 def card(job: Job) -> model_card.Card:

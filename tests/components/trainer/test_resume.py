@@ -27,18 +27,7 @@ COSINE = {"learning_rate_schedule": {"decay": "cosine", "warmup_steps": 5}}
 def new_job(tiny: Tiny, folder: Path, name: str, epoch: int, memory: Path, **settings: Any) -> Job:
     params = {"epoch": epoch, "task": -1, "how": "raise", "memory": str(memory)}
     lengths = {} if "phases" in settings else {"epochs": EPOCHS}
-    (folder / name).mkdir()
-    return Job(
-        train_files=tiny.files("train"),
-        eval_files=tiny.files("eval"),
-        transform_graph=tiny.graph,
-        model_module="resumed_recipe",
-        label="big",
-        settings={"batch_size": 30, "precision": "float32", "params": params, **lengths, **settings},
-        serving_model_dir=str(folder / name / "serving"),
-        model_run_dir=str(folder / name),
-        checkpoint_root=str(folder / "checkpoints"),
-    )
+    return tiny.job(folder / name, "resumed_recipe", **{"params": params, **lengths, **settings})
 
 
 def fit(tiny: Tiny, job: Job) -> tuple[tf_keras.Model, train.Result]:

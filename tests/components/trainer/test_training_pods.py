@@ -21,24 +21,7 @@ from pipeline.schedule.kubeflow.training_job import TrainingJob
 
 
 def new_job(tiny: Tiny, folder: Path) -> Job:
-    folder.mkdir()
-    return Job(
-        train_files=tiny.files("train"),
-        eval_files=tiny.files("eval"),
-        transform_graph=tiny.graph,
-        model_module="tiny_recipe",
-        label="big",
-        settings={
-            "epochs": 2,
-            "batch_size": 26,
-            "steps_per_execution": 2,
-            "precision": "float32",
-            "workers": 2,
-        },
-        serving_model_dir=str(folder / "serving"),
-        model_run_dir=str(folder),
-        checkpoint_root=str(folder / "checkpoints"),
-    )
+    return tiny.job(folder, epochs=2, batch_size=26, steps_per_execution=2, workers=2)
 
 
 @pytest.fixture
