@@ -15,13 +15,14 @@ import tensorflow as tf
 import tf_keras
 
 from components.tabular.candidates import Boosted, Candidate, Linear, Logits, Network, Rows, averaged, predicted
-from components.tabular.labels import Amount, LabelColumn
+from components.tabular.labels import Amount, LabelColumn, SeveralOf
 from components.tabular.losses import member_mean
 from components.tabular.models import Params
 from components.trainer.own_training import Training
 from contracts import atomic
 from contracts.competition import COMPETITION_FILE, Competition
 from contracts.competition import Candidate as Judged
+from contracts.errors import TrainingError
 
 MOST_ROWS = 100_000
 """Rows that the candidates are judged by, and learn from, before the winner learns from all."""
@@ -48,9 +49,18 @@ def train(training: Training, label: LabelColumn) -> tf_keras.Model:
 
     Returns:
         The compiled model to export.
+
+    Raises:
+        TrainingError: Several labels at once, and another model than the network.
     """
     settings = Params(**training.params)
     winner: str = settings.model
+    if isinstance(label, SeveralOf) and winner != "network":
+        raise TrainingError(
+            f"trainer.params.model is {winner!r}, and {label.column!r} is several labels at once, which the network "
+            "alone learns here.",
+            "Set trainer.params.model: network; or leave out train in model.py for model: linear.",
+        )
     if winner == "best":
         competition = _remembered(training, lambda: compete(training, label, settings))
         for line in competition.described():

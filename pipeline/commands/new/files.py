@@ -20,8 +20,8 @@ FOR_TABLES = (
     "  # At this size a step is overhead, not arithmetic: nothing to gain from less precision.",
     "  precision: float32",
     "  optimization: {learning_rate_schedule: {decay: cosine}}",
-    "  # model: best compares trees, network and linear on training rows; or name one. See docs/own-data.md.",
 )
+COMPARED = "  # model: best compares trees, network and linear on training rows; or name one. See docs/own-data.md."
 
 INDENT = 8
 SEEN_FRACTION = 0.8
@@ -81,6 +81,7 @@ def recipe_yaml(plan: Plan) -> str:
             f"  epochs: {plan.epochs}",
             f"  batch_size: {plan.batch_size}",
             *(_for_images(plan) if plan.image else FOR_TABLES),
+            *([COMPARED] if plan.competes else []),
             *textwrap.indent(_section("params", plan.params), "  ").splitlines(),
             "",
             _section("evaluator", evaluator),
@@ -184,21 +185,26 @@ TRAIN = '''
 def train(training: Training) -> tf_keras.Model:
     """Returns the best of several kinds of model, as training rows show; see `competition.train`."""
     return competition.train(training, LABEL)
-'''.strip()
+
+
+'''.lstrip()
 
 AUGMENT = '''
 def augment(features: Mapping[str, tf.Tensor], seed: tf.Tensor, params: Mapping[str, Any]) -> dict[str, tf.Tensor]:
     """Returns a training batch with its images varied; see `models.augment`."""
     return models.augment(features, seed, params)
-'''.strip()
+
+
+'''.lstrip()
 
 
 def model_py(plan: Plan) -> str:
     """The text of model.py."""
     names = "\nCLASS_NAMES = LABEL.names\n" if plan.task.classes else ""
-    imported, own = ("models", AUGMENT) if plan.image else ("competition, models", TRAIN)
+    imported = "competition, models" if plan.competes else "models"
+    own = AUGMENT if plan.image else TRAIN if plan.competes else ""
     suited = "images" if plan.image else "tables"
-    training = "" if plan.image else "from components.trainer.own_training import Training\n"
+    training = "from components.trainer.own_training import Training\n" if plan.competes else ""
     return f'''"""The model of {plan.name}, the default for {suited}; made by `millrace new`, and yours from now on."""
 
 from __future__ import annotations
@@ -225,10 +231,7 @@ def compile_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     return models.compile_arguments(LABEL, params)
 
 
-{own}
-
-
-def serving_outputs(outputs: Mapping[str, tf.Tensor], params: Mapping[str, Any]) -> dict[str, tf.Tensor]:
+{own}def serving_outputs(outputs: Mapping[str, tf.Tensor], params: Mapping[str, Any]) -> dict[str, tf.Tensor]:
     """Returns what is served; see `models.serving_outputs`."""
     return models.serving_outputs(outputs, LABEL, params)
 '''

@@ -71,6 +71,11 @@ class Plan:
         return [found.name for found in self.columns if found.use == use]
 
     @property
+    def competes(self) -> bool:
+        """Whether kinds of model are compared: trees take no images, and learn one label at a time."""
+        return self.image is None and not self.task.several
+
+    @property
     def batch_size(self) -> int:
         """Rows a step: few where there are few."""
         if self.image:
@@ -92,7 +97,8 @@ class Plan:
     @property
     def params(self) -> dict[str, Any]:
         """The `trainer.params`."""
-        params: dict[str, Any] = {"model": "best", "learning_rate": 0.002, "dropout": 0.15, "weight_decay": 0.02}
+        kind = "best" if self.competes else "network"
+        params: dict[str, Any] = {"model": kind, "learning_rate": 0.002, "dropout": 0.15, "weight_decay": 0.02}
         if self.image and self.image.size:
             only = all(found.use in ("image", "left out") for found in self.columns)
             params = {

@@ -25,6 +25,9 @@ out of it. The best is trained on all training rows; where nothing separates it 
 it was ahead, and the interval of that, stand in the Trainer's log and in the report of each run. `model: trees`,
 `network`, `linear` or `average` trains that one without a competition."""
 
+NETWORK = """\
+An ensemble of small networks, which learns all names at once. `trainer.params` has its settings: docs/own-data.md."""
+
 IMAGES = """\
 A residual network (He et al., 2015, arXiv:1512.03385) sees the images in the size that `features.py` gives them; a
 larger size sees more, and takes longer by its square. `trainer.params` has its `image_depth` (8; or 14, 20, …) and
@@ -82,7 +85,9 @@ millrace serve {plan.name}
 
 
 def _model(plan: Plan) -> str:
-    return IMAGES if plan.image else COMPETITION.format(metric=plan.measured[0].name)
+    if plan.image:
+        return IMAGES
+    return COMPETITION.format(metric=plan.measured[0].name) if plan.competes else NETWORK
 
 
 def counts(task: Task) -> str:

@@ -18,12 +18,13 @@ from components.tabular import competition, models
 from components.tabular.analysis import InMemory
 from components.tabular.candidates import Boosted, Linear, Rows, averaged, design, predicted
 from components.tabular.features import Categories, Numbers, Texts, transformed
-from components.tabular.labels import Amount, Classes, LabelColumn
+from components.tabular.labels import Amount, Classes, LabelColumn, SeveralOf
 from components.trainer import saving
 from components.trainer.features import Feature
 from components.trainer.inputs import Layout, Split
 from components.trainer.job import Job
 from components.trainer.own_training import Training
+from contracts.errors import TrainingError
 
 TWO = Classes("y", ["no", "yes"])
 THREE = Classes("y", ["a", "b", "c"])
@@ -204,3 +205,10 @@ def test_load_model_gives_back_what_won(tmp_path: Path) -> None:
     saving.save(model, tf.Module(), {}, str(tmp_path / "saved"))
     loaded = tf_keras.models.load_model(tmp_path / "saved")
     np.testing.assert_allclose(loaded(rows.inputs), model(rows.inputs), rtol=1e-6)
+
+
+def test_several_labels_are_left_to_the_network(tmp_path: Path) -> None:
+    rows, features = table(TWO, lambda x, c: (x > 0).astype(int))
+    training = new_training(rows, features, tmp_path, model="best")
+    with pytest.raises(TrainingError, match="model is 'best', and 'y' is several labels at once, which the network"):
+        competition.train(training, SeveralOf("y", ["a", "b"]))

@@ -76,6 +76,15 @@ def test_a_list_is_several_labels_at_once(look: Look, tmp_path: Path, suffix: st
     assert "value_count" not in label
 
 
+def test_several_labels_are_learned_by_the_network_alone(look: Look, tmp_path: Path) -> None:
+    lines = [json.dumps({"size": size, "kind": tags}) + "\n" for size, tags in tagged()]
+    (tmp_path / "rows.jsonl").write_text("".join(lines), encoding="utf-8")
+    plan = look("rows.jsonl")
+    assert plan.params["model"] == "network"
+    assert "competition" not in files.model_py(plan)
+    assert "best" not in files.recipe_yaml(plan) + readme.readme(plan)
+
+
 def test_names_with_a_mark_between_them_are_several_labels_too(look: Look, tmp_path: Path) -> None:
     write_csv(tmp_path / "rows.csv", "size,kind", [(size, ";".join(tags)) for size, tags in tagged() * 2])
     write_csv(tmp_path / "more.csv", "size,kind", [(1.5, "flat;red;round"), (0.5, "flat"), (0.5, "red;flat")] * 100)
