@@ -29,7 +29,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from components.memo import file_digest
+from components.memo import content_digests, file_digest
 from components.tflite.settings import MODEL_FILE
 from contracts.errors import PushError
 from contracts.model_reports import PathDifference
@@ -153,6 +153,28 @@ def read_manifest(version: Path) -> Manifest | None:
         raise PushError(
             f"{path} is not a manifest: {error}", "Remove that version's folder if nobody needs it."
         ) from error
+
+
+def damage_of(version: Path, memo_path: Path | None = None) -> str | None:
+    """How a pushed version differs from what its manifest says, as the end of a sentence; None if it does not.
+
+    Args:
+        version: Its folder.
+        memo_path: Where digests are remembered, as by `content_digests`.
+
+    Raises:
+        PushError: The manifest cannot be read.
+    """
+    if not version.is_dir():
+        return "is gone"
+    known = read_manifest(version)
+    if known is None:
+        return f"lacks {MANIFEST_FILE}"
+    if missing := [name for name in known.files if not (version / name).is_file()]:
+        return f"lacks {missing[0]}" + (f" and {len(missing) - 1:,} more" if len(missing) > 1 else "")
+    now = content_digests([version / name for name in known.files], memo_path)
+    changed = [name for name, digest in known.files.items() if now[version / name] != digest]
+    return f"has another {changed[0]} than was pushed" if changed else None
 
 
 def write_manifest(version: Path, manifest: Manifest) -> None:

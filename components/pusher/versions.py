@@ -148,7 +148,8 @@ def push_version(
         files[MODEL_FILE] = file_digest(tflite_model)
     existing = find_versions(base)
     served = existing[-1] if existing else None
-    if served and served.manifest and served.manifest.digest == manifest.digest_of_files(files):
+    # By the files themselves, of which someone may have removed some.
+    if served and served.manifest and served.manifest.files == files == manifest.files_of(served.path):
         return served.path, served.manifest
 
     def fill(staging: Path) -> None:

@@ -7,11 +7,12 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from components.pusher import manifest
 from contracts import atomic
 from contracts.errors import NodeError, SettingsError
 from contracts.failure import read_failure
@@ -111,7 +112,7 @@ def _gone_baseline(context: RunContext) -> str | None:
 
 
 def _changed_outputs(context: RunContext) -> list[str]:
-    """A line for each output of the last run of which files were removed since: its node runs again."""
+    """A line for each output of the last run, and pushed version, of which files were removed since."""
     store = context.workplace.open_store()
     latest = store.run_ids(context.recipe.name)[:1] if store else []
     if store is None or not latest:
@@ -119,7 +120,16 @@ def _changed_outputs(context: RunContext) -> list[str]:
     records = [record for record in store.node_runs(context.recipe.name, latest[0]).values() if record.succeeded]
     outputs = {artifact.uri: (artifact, record.node) for record in records for artifact in _outputs(store, record)}
     changed = changed_files([artifact for artifact, _ in outputs.values()], store.files)
-    return [f"{uri} {what}: {outputs[uri][1]} does not take it from the cache." for uri, what in changed.items()]
+    lines = [f"{uri} {what}: {outputs[uri][1]} does not take it from the cache." for uri, what in changed.items()]
+    versions = _damaged_versions([artifact for artifact, _ in outputs.values()], context)
+    return lines + [f"{folder} {what}: the Pusher pushes again." for folder, what in versions.items()]
+
+
+def _damaged_versions(outputs: Iterable[ArtifactRecord], context: RunContext) -> dict[str, str]:
+    """Which pushed versions are gone or no longer what was pushed, by folder, and how they differ."""
+    pushed = [folder for artifact in outputs if (folder := artifact.properties.get("pushed_destination"))]
+    memo = context.environment.state_root / context.recipe.name / "pushed_digests.json"
+    return {folder: what for folder in pushed if (what := manifest.damage_of(Path(folder), memo))}
 
 
 def _check_taken_over(recipe: Recipe, from_node: str, store: Store) -> None:
@@ -152,8 +162,7 @@ def up_to_date(context: RunContext, prints: Mapping[str, fingerprint.Fingerprint
         if record is None or not record.succeeded or record.properties.get(fingerprint.PROPERTY) != wanted.to_json():
             return None
         outputs += _outputs(store, record)
-    pushed = [folder for artifact in outputs if (folder := artifact.properties.get("pushed_destination"))]
-    if not all(Path(folder).exists() for folder in pushed) or changed_files(outputs, store.files):
+    if _damaged_versions(outputs, context) or changed_files(outputs, store.files):
         return None
     return Run(latest[0], records, new=False)
 

@@ -42,6 +42,23 @@ def test_what_is_served_already_is_not_pushed_again(push: Push, base: Path) -> N
     assert numbers(base) == [NOW, NOW + 1, NOW + 2]
 
 
+def test_what_is_served_in_part_is_pushed_again(push: Push, base: Path) -> None:
+    push("a")
+    served = base / str(NOW)
+    assert manifest.damage_of(served) is None
+    (served / "variables" / "data").write_text("")
+    assert manifest.damage_of(served) == "has another variables/data than was pushed"
+    assert push("a") == NOW + 1
+    assert manifest.damage_of(base / str(NOW + 1)) is None
+    (served / "variables" / "data").unlink()
+    assert manifest.damage_of(served) == "lacks variables/data"
+    (served / "saved_model.pb").unlink()
+    assert manifest.damage_of(served) == "lacks saved_model.pb and 1 more"
+    (served / manifest.MANIFEST_FILE).unlink()
+    assert manifest.damage_of(served) == "lacks assets.extra/manifest.json"
+    assert manifest.damage_of(base / "1") == "is gone"
+
+
 @pytest.mark.parametrize(("keep", "kept"), [(1, [13]), (2, [12, 13]), (9, [9, 10, 11, 12, 13])])
 def test_the_newest_versions_are_kept(
     push: Push, base: Path, monkeypatch: pytest.MonkeyPatch, keep: int, kept: list[int]

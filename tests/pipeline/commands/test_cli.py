@@ -12,6 +12,7 @@ import yaml
 from click.testing import Result
 from store_builder import StoreBuilder
 
+from contracts.competition import COMPETITION_FILE, Candidate, Competition
 from pipeline.plan import recipe
 from pipeline.plan.environment import Environment
 from pipeline.plan.project import ENGINE
@@ -203,3 +204,36 @@ def test_quick_answers_load_no_tensorflow(places: Environment, tmp_path: Path, w
     *output, loaded = finished.stdout.splitlines()
     assert loaded == "HEAVY []"
     assert output
+
+
+def test_show_says_how_candidates_compared_in_the_latest_training(
+    millrace: Millrace, builder: StoreBuilder, tmp_path: Path
+) -> None:
+    assert "#" not in millrace("show", "small").stdout
+    figures = [("trees", 0.97, 0.0, 0.0, 0.0), ("linear", 0.9, 0.07, 0.04, 0.1)]
+    names = ("name", "value", "ahead", "ahead_low", "ahead_high")
+    competition = Competition(
+        metric="AUC",
+        higher_is_better=True,
+        rows=301,
+        folds=1,
+        candidates=[Candidate(**dict(zip(names, values, strict=True))) for values in figures],
+        winner="trees",
+        why="ahead of all others",
+    )
+    (tmp_path / "model_run").mkdir()
+    (tmp_path / "model_run" / COMPETITION_FILE).write_text(competition.model_dump_json())
+    builder.run("small-1")
+    model_run = builder.artifact("ModelRun", tmp_path / "model_run")
+    builder.node("Trainer", outputs={"model_run": model_run})
+    builder.run("small-2")
+    builder.node("Trainer", "FAILED")
+    shown = millrace("show", "small").stdout
+    assert shown.splitlines()[-5:] == [
+        "# In run small-1:",
+        "# Candidates on 301 training rows (a part of them that none learned from), by AUC:",
+        "#   trees    0.9700",
+        "#   linear   0.9000; the winner is ahead by 0.07 (0.04 to 0.1)",
+        "# Trained: trees, ahead of all others",
+    ]
+    assert yaml.safe_load(shown)["label"]

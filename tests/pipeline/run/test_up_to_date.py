@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from rich.console import Console
 from store_builder import StoreBuilder
 
 from components.example_gen import files
+from components.pusher import manifest
 from contracts.errors import SettingsError
 from metadata.files import described, local_sizes
 from metadata.store import Store
@@ -59,6 +61,13 @@ def run_asking(project: Path, places: Environment) -> RunAsking:
 def pushed(tmp_path: Path) -> Path:
     folder = tmp_path / "serving" / "small" / "17"
     folder.mkdir(parents=True)
+    (folder / "saved_model.pb").write_text("graph")
+    (folder / "variables").mkdir()
+    (folder / "variables" / "data").write_text("numbers")
+    files = manifest.files_of(folder)
+    origin = manifest.Origin(model_id=1, model_uri="/model", run_id="one")
+    now = datetime(2024, 2, 29, tzinfo=timezone.utc)
+    manifest.write_manifest(folder, manifest.Manifest(version=17, pushed=now, files=files, origin=origin))
     return folder
 
 
@@ -174,12 +183,28 @@ def test_outputs_of_which_a_file_is_gone_must_be_made_again(
     assert started == ["small-1"]
 
 
+@pytest.mark.parametrize(
+    ("file", "what"), [(".", "is gone"), ("variables/data", "lacks variables/data")], ids=["gone", "in part"]
+)
 def test_a_pushed_model_that_is_gone_must_be_pushed_again(
-    small: Recipe, places: Environment, prints: Prints, builder: StoreBuilder, pushed: Path
+    small: Recipe,
+    places: Environment,
+    prints: Prints,
+    builder: StoreBuilder,
+    pushed: Path,
+    started: list[str],
+    file: str,
+    what: str,
 ) -> None:
     whole_run(builder, prints, "one", pushed)
-    pushed.rmdir()
+    shutil.rmtree(pushed) if file == "." else (pushed / file).unlink()
     assert up_to_date(small, places, prints) is None
+    output = io.StringIO()
+    view = progress.View(Console(file=output, width=500), "small", nodes.NODES)
+    request = Request(recipe="small", overrides=(), environment="local", run_id="small-1", span=None)
+    local.run(RunContext(small, Workplace(places), small.find_inputs(), request), view)
+    assert output.getvalue() == f"{pushed} {what}: the Pusher pushes again.\n"
+    assert started == ["small-1"]
 
 
 def test_only_the_latest_run_counts(
