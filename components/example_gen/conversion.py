@@ -39,9 +39,11 @@ _EXPECTED: dict[ColumnType, str] = {
     "datetime": "a date and time such as 2024-02-29 12:30:15",
     "image": "the path of an image file",
 }
-_BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "on", "1"), 1) | dict.fromkeys(
+BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "on", "1"), 1) | dict.fromkeys(
     ("false", "f", "no", "n", "off", "0"), 0
 )
+"""What a column of the type `bool` may hold, in small letters."""
+
 _SAMPLE = 1_000
 _SECONDS = 1_000_000  # microseconds
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
@@ -189,7 +191,7 @@ def _escaped(character: str | None) -> str:
 def _parser(declared: ColumnSettings) -> Callable[[str], int | float | None]:
     """Returns the function that reads a cell, and returns None where it cannot."""
     if declared.type == "bool":
-        return lambda text: _BOOLEANS.get(text.strip().lower())
+        return lambda text: BOOLEANS.get(text.strip().lower())
     read: dict[ColumnType, Callable[[str], int | float]] = {
         "int": _integer,
         "float": float,

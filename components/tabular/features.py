@@ -16,7 +16,7 @@ import tensorflow_transform as tft
 from components.images.pixels import pixels_of
 from components.tabular.analysis import Analysis, InPipeline
 from components.tabular.dates import date_parts
-from components.tabular.labels import LabelColumn
+from components.tabular.labels import LabelColumn, label_values
 from components.tabular.tensors import RawFeature, as_words, dense, numbers_of
 
 NUMBERS, RANKS, CATEGORIES, HASHES, WORDS = "number_values", "number_ranks", "category_ids", "hash_ids", "word_ids"
@@ -158,7 +158,7 @@ def transformed(
         elif isinstance(group, Image):
             pixels = pixels_of(dense(inputs[group.column], BLACK_PNG), group.height, group.width, group.channels)
             outputs[PIXELS] = analysis.with_range(PIXELS, pixels, 256)
-    outputs[label.column] = label.values(inputs[label.column])
+    outputs[label.column] = label_values(label, inputs)
     return outputs
 
 

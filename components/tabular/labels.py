@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
 import tensorflow as tf
 
-from components.tabular.tensors import RawFeature, as_float, as_words
+from components.tabular.tensors import RawFeature, as_float, as_words, side_by_side
 
 UNKNOWN_CLASS = -1
 """The id of a label that is none of the classes; training refuses it."""
@@ -71,6 +71,20 @@ class SeveralOf:
 
 
 @dataclass(frozen=True)
+class Flags(SeveralOf):
+    """Columns of 0 and 1 that are predicted together; the model gives the probability of each.
+
+    Attributes:
+        column: The transformed feature, as `label` in recipe.yaml names it; no raw column.
+        names: The raw columns.
+    """
+
+    def of(self, inputs: Mapping[str, RawFeature]) -> tf.Tensor:
+        """Returns the columns side by side, float32 [batch, names]; NaN where missing."""
+        return tf.ensure_shape(side_by_side([inputs[name] for name in self.names]), [None, len(self.names)])
+
+
+@dataclass(frozen=True)
 class Amount:
     """A column that holds a number.
 
@@ -94,3 +108,8 @@ class Amount:
 
 
 LabelColumn: TypeAlias = Classes | SeveralOf | Amount
+
+
+def label_values(label: LabelColumn, inputs: Mapping[str, RawFeature]) -> tf.Tensor:
+    """Returns the values of a label, from the raw columns as `preprocessing_fn` gets them."""
+    return label.of(inputs) if isinstance(label, Flags) else label.values(inputs[label.column])

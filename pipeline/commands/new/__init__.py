@@ -33,7 +33,8 @@ SHOWN_COLUMNS = 40
     "labels",
     multiple=True,
     metavar="COLUMN",
-    help="The column to be predicted; none for a folder of images, in which each class is a folder.",
+    help="The column to be predicted, or several of yes and no; none for a folder of images, in which each class is a "
+    "folder.",
 )
 @click.option("--yes", is_flag=True, help="Ask nothing: take the defaults, as where there is no terminal.")
 @reports_errors
@@ -51,9 +52,9 @@ def new(name: str, data: tuple[str, ...], labels: tuple[str, ...], yes: bool) ->
     root = _root()
     _check_name(name, root)
     ask = _default if yes or not sys.stdin.isatty() else _asked
-    path, label = _only_path(data), _only_label(labels)
-    command = shlex.join(["millrace", "new", name, path, *(["--label", label] if label else [])])
-    plan = survey(name, command, _relative(path, root), label, root, ask)
+    path = _only_path(data)
+    command = shlex.join(["millrace", "new", name, path, *(word for label in labels for word in ("--label", label))])
+    plan = survey(name, command, _relative(path, root), labels, root, ask)
     written = files.write(plan, root)
     _show(plan, written)
 
@@ -89,16 +90,6 @@ def _only_path(data: tuple[str, ...]) -> str:
     return data[0]
 
 
-def _only_label(labels: tuple[str, ...]) -> str | None:
-    if len(labels) > 1:
-        raise SettingsError(
-            f"received the labels {', '.join(labels)}, expected one.",
-            "Make a recipe for each; or put names into one column with a mark between them, as in red;round; or add "
-            "outputs to what is written: docs/training.md, Several outputs.",
-        )
-    return labels[0] if labels else None
-
-
 def _relative(data: str, root: Path) -> str:
     """The path as recipe.yaml has it: relative to the project's folder if it is below it."""
     if data.startswith("package:") or SCHEME in data:
@@ -116,7 +107,8 @@ def _default(_question: str, default: bool) -> bool:
 
 
 def _show(plan: Plan, written: Sequence[Path]) -> None:
-    title = f"{plan.data['path']}: {plan.train_rows + plan.eval_rows:,} rows, {len(plan.columns) + 1} columns"
+    width = len(plan.columns) + len(plan.task.columns)
+    title = f"{plan.data['path']}: {plan.train_rows + plan.eval_rows:,} rows, {width} columns"
     table = lookup.make_table(title, ("Column", "Holds", "Missing", "Becomes", ""), right=("Missing",))
     for found in plan.columns[:SHOWN_COLUMNS]:
         missing = f"{found.missing:,}" if found.missing else ""

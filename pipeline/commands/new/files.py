@@ -116,7 +116,15 @@ def _flow(value: object) -> str:
 
 def features_py(plan: Plan) -> str:
     """The text of features.py."""
-    label_class = "SeveralOf" if plan.task.several else "Classes" if plan.task.classes else "Amount"
+    label_class = (
+        "Flags"
+        if plan.task.flags
+        else "SeveralOf"
+        if plan.task.several
+        else "Classes"
+        if plan.task.classes
+        else "Amount"
+    )
     used = {use: plan.named(use) for use in GROUPS if plan.named(use)}
     declared = "".join(
         f"    {GROUPS[use]}({_listed(names, 4 + len(GROUPS[use]) + 2)}),\n" for use, names in used.items()
@@ -158,7 +166,10 @@ def _label(plan: Plan) -> str:
     if task.classes:
         kind, option = "Classes", ", ignore_case=True" if task.ignore_case else ""
         if task.several:
-            kind, option = "SeveralOf", f", separator={_quoted(task.separator)}" if task.separator else ""
+            kind, option = (
+                "Flags" if task.flags else "SeveralOf",
+                f", separator={_quoted(task.separator)}" if task.separator else "",
+            )
         before = len(f"LABEL = {kind}({_quoted(task.label)}, {option})")
         return f"{kind}({_quoted(task.label)}, {_listed(task.classes, before)}{option})"
     return f"Amount({_quoted(task.label)}, mean={task.mean:.4g}, deviation={task.deviation:.4g})"
@@ -256,10 +267,9 @@ def schema_pbtxt(plan: Plan) -> str:
         'default_environment: "SERVING"',
     ]
     rows = plan.train_rows + plan.eval_rows
-    fraction = None if plan.task.several else "1.0"
-    parts += _feature(
-        plan.task.label, plan.kinds[plan.task.label], fraction, "the label: requests do not have it", False
-    )
+    fraction = None if plan.task.several and not plan.task.flags else "1.0"
+    for name in plan.task.columns:
+        parts += _feature(name, plan.kinds[name], fraction, "the label: requests do not have it", False)
     for found in plan.columns:
         if found.use == "image" and not found.missing:
             parts += IMAGE_FEATURE.format(name=_quoted(found.name)).splitlines()

@@ -2,43 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from components.example_gen.images_source import COLUMNS as IMAGE_COLUMNS
 from components.example_gen.settings import DataSettings
 from contracts.errors import DataError, SettingsError
 from contracts.near_names import did_you_mean
-from pipeline.commands.new import baseline
+from pipeline.commands.new import baseline, flags, splits
 from pipeline.commands.new import task as tasks
 from pipeline.commands.new.columns import Found, has_decimal_commas, look_at
 from pipeline.commands.new.images import ImageCell, seen_size
 from pipeline.commands.new.plan import Plan
+from pipeline.commands.new.splits import Ask
 from pipeline.commands.new.table import MAX_ROWS, Cells, Table, read, sniff
 from pipeline.commands.new.task import Task
-from pipeline.commands.new.time_split import Boundary, boundary, moments_of
+from pipeline.commands.new.time_split import moments_of
 
 FEWEST_ROWS = 20
 SHOWN = 10
 """Names in a note."""
 
-Ask: TypeAlias = Callable[[str, bool], bool]
-"""Takes a yes-or-no question and its default."""
 
-
-def survey(name: str, command: str, path: str, label: str | None, root: Path, ask: Ask) -> Plan:
+def survey(name: str, command: str, path: str, labels: Sequence[str], root: Path, ask: Ask) -> Plan:
     """Looks at the data.
 
     Args:
         name: The recipe to be.
         command: The command line, for the recipe's files.
         path: `data.path`.
-        label: The column to be predicted; None for a folder of images, whose classes are folders.
+        labels: The column to be predicted, or several; none for a folder of images, whose classes are folders.
         root: What relative paths begin at.
         ask: Asks the user.
 
@@ -47,28 +42,22 @@ def survey(name: str, command: str, path: str, label: str | None, root: Path, as
     """
     data: dict[str, Any] = {"path": path} | sniff(path, root)
     raw = read(DataSettings(**data), root, as_text=True)
-    if label is None:
-        label = _label_of_folders(path, raw)
-    if label not in raw.columns:
-        raise SettingsError(f"{path} has no column {label!r}. {did_you_mean(label, list(raw.columns))}")
-    decimal_comma = has_decimal_commas(raw.columns.values())
-    found = [look_at(column, cells, decimal_comma) for column, cells in raw.columns.items()]
-    if _is_folder(raw):
-        found = [_beside_image(column) if column.name in ("label", "name") else column for column in found]
-    data |= _reading(found)
-    if any(cell is None or cell in data.get("na_values", ()) for cell in raw.columns[label]):
+    labels = _checked_labels(path, raw, labels)
+    found = _looked_at(raw)
+    data |= _reading([column for column in found if len(labels) == 1 or column.name not in labels])
+    if len(labels) > 1:
+        data["columns"] = data.get("columns", {}) | flags.types_of(labels, raw)
+    elif any(cell is None or cell in data.get("na_values", ()) for cell in raw.columns[labels[0]]):
         data["on_missing_label"] = "set_aside"
-    table = read(DataSettings(**data), root)
-    if table.unread:
-        data["on_bad_row"] = "set_aside"
-    target = next(column for column in found if column.name == label)
-    task = _task(target, table.columns[label], ask)
-    if task.several:
+    table = _read(data, root, labels)
+    task = _task([column for column in found if column.name in labels], table, ask)
+    if task.several and not task.flags:
         # A row may have none of the names.
         data["on_missing_label"] = "keep"
-    others = _with_one_image([column for column in found if column.name != label], table)
+    others = _with_one_image([column for column in found if column.name not in labels], table)
     columns, notes = _decided(others, table, task, ask)
     if table.unread:
+        data["on_bad_row"] = "set_aside"
         notes.append(
             f"{len(table.unread):,} {'row' if len(table.unread) == 1 else 'rows'} without a readable image: left out "
             f"(data.on_bad_row); the first: {table.unread[0].as_error().what}"
@@ -76,28 +65,34 @@ def survey(name: str, command: str, path: str, label: str | None, root: Path, as
     flip = any(column.use == "image" for column in columns) and ask(
         "May images be mirrored in training (right for animals, wrong for digits)?", False
     )
-    newer = _newer_rows(columns, table, task)
-    if newer and ask(
-        f"Learn from rows before {newer.start} and judge by the {newer.newer:,} newer ones, as {newer.column} says "
-        "(no: draw them at random)?",
-        True,
-    ):
-        data["split_by_time"] = {"column": newer.column, "starts": {"eval": newer.start}}
-        notes.append(
-            f"learns from rows whose {newer.column} is before {newer.start}, and is judged on later ones "
-            "(data.split_by_time; without it, rows are drawn at random)"
-        )
-        table = read(DataSettings(**data), root)
-    repeated = next((column for column in columns if column.repeats), None)
-    if (
-        repeated
-        and "split_by_time" not in data
-        and ask(f"{repeated.name} repeats: keep all rows of one in the same split?", True)
-    ):
-        data["split_by"] = repeated.name
-        notes.append(f"rows of one {repeated.name} stay in one split (data.split_by)")
-        table = read(DataSettings(**data), root)
+    settings, note = splits.proposed(columns, table, task, ask)
+    if settings:
+        data |= settings
+        notes.append(note)
+        table = _read(data, root, labels)
     return replace(_planned(name, command, data, columns, table, task, notes), horizontal_flip=flip)
+
+
+def _checked_labels(path: str, table: Table, labels: Sequence[str]) -> list[str]:
+    names = list(dict.fromkeys(labels)) or [_label_of_folders(path, table)]
+    for name in names:
+        if name not in table.columns:
+            raise SettingsError(f"{path} has no column {name!r}. {did_you_mean(name, list(table.columns))}")
+    return names
+
+
+def _looked_at(raw: Table) -> list[Found]:
+    decimal_comma = has_decimal_commas(raw.columns.values())
+    found = [look_at(column, cells, decimal_comma) for column, cells in raw.columns.items()]
+    if _is_folder(raw):
+        found = [_beside_image(column) if column.name in ("label", "name") else column for column in found]
+    return found
+
+
+def _read(data: dict[str, Any], root: Path, labels: Sequence[str]) -> Table:
+    """The rows; several labels are one column of lists."""
+    table = read(DataSettings(**data), root)
+    return flags.together(labels, table) if len(labels) > 1 else table
 
 
 def _is_folder(table: Table) -> bool:
@@ -135,7 +130,10 @@ def _with_one_image(columns: Sequence[Found], table: Table) -> list[Found]:
     return decided
 
 
-def _task(target: Found, cells: Cells, ask: Ask) -> Task:
+def _task(targets: Sequence[Found], table: Table, ask: Ask) -> Task:
+    if len(targets) > 1:
+        return flags.task_of([target.name for target in targets], table)
+    target, cells = targets[0], table.columns[targets[0].name]
     separator = tasks.separator_of(cells)
     if separator and ask(f"{target.name} holds several names with {separator!r} between them: predict each?", True):
         return tasks.separated(target.name, cells, separator)
@@ -159,8 +157,8 @@ def _reading(found: Sequence[Found]) -> dict[str, Any]:
 
 def _decided(columns: Sequence[Found], table: Table, task: Task, ask: Ask) -> tuple[list[Found], list[str]]:
     """What becomes of the columns, and what the user should know."""
-    has_label = _labeled(table.columns[task.label], task)
-    labels = _labels(table.columns[task.label][has_label], task)
+    has_label = splits.labeled(table.columns[task.label], task)
+    labels = splits.labels_of(table.columns[task.label][has_label], task)
     decided, notes = [], _notes_on_label(task)
     for column in columns:
         cells = table.columns[column.name][has_label]
@@ -184,16 +182,6 @@ def _decided(columns: Sequence[Found], table: Table, task: Task, ask: Ask) -> tu
     return decided, notes
 
 
-def _newer_rows(columns: Sequence[Found], table: Table, task: Task) -> Boundary | None:
-    if not table.is_whole:
-        # The first rows of a log are its oldest.
-        return None
-    labels = np.full(table.rows, None)
-    has_label = _labeled(table.columns[task.label], task)
-    labels[has_label] = _labels(table.columns[task.label][has_label], task)
-    return boundary(columns, table.columns.__getitem__, labels.tolist(), bool(task.classes) and not task.several)
-
-
 def _notes_on_label(task: Task) -> list[str]:
     notes = []
     if task.missing:
@@ -214,19 +202,6 @@ def shown(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def _labels(present: Cells, task: Task) -> list[str | float]:
-    """Classes as features.py compares them, several as one text, or amounts."""
-    if task.several:
-        return ["\0".join(sorted(tasks.names_in(cell, task.separator))) for cell in present]
-    return [task.class_of(label) if task.classes else float(label) for label in present]
-
-
-def _labeled(labels: Cells, task: Task) -> npt.NDArray[np.bool_]:
-    if task.several:
-        return np.ones(len(labels), np.bool_)
-    return np.array([label is not None and label == label for label in labels], np.bool_)
-
-
 def _planned(
     name: str,
     command: str,
@@ -236,7 +211,7 @@ def _planned(
     task: Task,
     notes: Sequence[str],
 ) -> Plan:
-    has_label = _labeled(table.columns[task.label], task)
+    has_label = splits.labeled(table.columns[task.label], task)
     inside = table.in_training & has_label
     train_rows, eval_rows = int(inside.sum()), int((~table.in_training & has_label).sum())
     if train_rows < FEWEST_ROWS or not eval_rows:
@@ -256,6 +231,8 @@ def _planned(
     moments = moments_of(training[by_time]) if by_time else None
     measured = baseline.measure(used, training, task, moments)
     kinds = {column: _kind(cells) for column, cells in table.columns.items()}
+    if task.flags:
+        kinds |= dict.fromkeys(task.columns, "INT")
     return Plan(name, command, data, columns, kinds, task, train_rows, eval_rows, measured, notes)
 
 

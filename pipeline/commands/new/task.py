@@ -53,6 +53,7 @@ class Task:
         missing: Rows without a label.
         several: Whether a row may have any number of the classes, also none.
         separator: The mark between these in text; None if they are lists.
+        flags: Whether the classes are columns of 0 and 1, and `label` is what these are called together.
         ignore_case: Whether `adelie` and `ADELIE` are one class.
         mean: An amount's.
         deviation: An amount's standard deviation.
@@ -64,6 +65,7 @@ class Task:
     missing: int = 0
     several: bool = False
     separator: str | None = None
+    flags: bool = False
     ignore_case: bool = False
     mean: float = 0.0
     deviation: float = 1.0
@@ -76,6 +78,11 @@ class Task:
         if self.several:
             return f"any of {len(self.classes)} names"
         return "two classes" if len(self.classes) == 2 else f"{len(self.classes)} classes"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The raw columns that hold the label."""
+        return self.classes if self.flags else (self.label,)
 
     @property
     def is_binary(self) -> bool:

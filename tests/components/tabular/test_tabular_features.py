@@ -20,7 +20,7 @@ from components.tabular.features import (
     split_words,
     transformed,
 )
-from components.tabular.labels import Amount, Classes
+from components.tabular.labels import Amount, Classes, Flags
 from components.tabular.tensors import side_by_side
 
 NAN = float("nan")
@@ -153,3 +153,10 @@ def test_an_image_becomes_pixels_and_a_missing_one_black() -> None:
     inputs = {"photo": raw, "y": tf.constant(["a", "b"])}
     outputs = transformed(inputs, [Image("photo", height=1, width=2)], Classes("y", ["a", "b"]), InMemory())
     assert outputs["image_pixels"].numpy().tolist() == [[[[10, 20, 30], [40, 50, 60]]], [[[0, 0, 0], [0, 0, 0]]]]
+
+
+def test_flags_stand_side_by_side() -> None:
+    inputs = {"x": tf.constant([1.0, 2.0]), "b": tf.constant([1, 0], tf.int64), "a": tf.constant([0, 0], tf.int64)}
+    outputs = transformed(inputs, [Numbers(["x"])], Flags("labels", ["b", "a"]), InMemory())
+    assert outputs["labels"].numpy().tolist() == [[1.0, 0.0], [0.0, 0.0]]
+    assert outputs["labels"].shape[1:] == [2]

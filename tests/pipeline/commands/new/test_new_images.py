@@ -34,7 +34,9 @@ def photos(tmp_path: Path) -> Path:
 
 
 def look(folder: Path, path: str, label: str | None = None, yes: bool = False) -> Plan:
-    return survey("mine", "millrace new …", path, label, folder, lambda question, default: default or yes)
+    return survey(
+        "mine", "millrace new …", path, [label] if label else [], folder, lambda question, default: default or yes
+    )
 
 
 def test_a_folder_of_classes(photos: Path) -> None:

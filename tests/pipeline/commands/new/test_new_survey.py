@@ -10,6 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
 
 from contracts.errors import DataError, MillraceError
 from pipeline.commands.new import files, readme
@@ -24,13 +26,13 @@ ROWS = 200
 def look(tmp_path: Path) -> Look:
     """Looks at a file in the test's folder, and answers every question with its default, or with no."""
 
-    def look(file: str, label: str = "kind", yes: bool = True, asked: list[str] | None = None) -> Plan:
+    def look(file: str, *labels: str, yes: bool = True, asked: list[str] | None = None) -> Plan:
         def ask(question: str, default: bool) -> bool:
             if asked is not None:
                 asked.append(question)
             return default and yes
 
-        return survey("mine", "millrace new …", file, label, tmp_path, ask)
+        return survey("mine", "millrace new …", file, labels or ["kind"], tmp_path, ask)
 
     return look
 
@@ -74,6 +76,45 @@ def test_a_list_is_several_labels_at_once(look: Look, tmp_path: Path, suffix: st
     label = files.schema_pbtxt(plan).partition('name: "kind"')[2].partition("}")[0]
     assert "presence" not in label
     assert "value_count" not in label
+
+
+def flagged(red: str = "1") -> list[list[object]]:
+    """Rows of a size, and what is said of them: one column with 0 and 1, one with yes and no."""
+    return [
+        [size, red if "red" in tags and row else int("red" in tags), "Yes" if "round" in tags else "no"]
+        for row, (size, tags) in enumerate(tagged())
+    ]
+
+
+def test_several_columns_of_yes_and_no_are_predicted_together(look: Look, tmp_path: Path) -> None:
+    write_csv(tmp_path / "rows.csv", "size,red,labels", flagged())
+    plan = look("rows.csv", "red", "labels")
+    assert (plan.task.label, plan.task.classes, plan.task.counts) == ("labels_", ("red", "labels"), (100, 100))
+    assert plan.data == {"path": "rows.csv", "columns": {"labels": "bool"}}
+    assert [column.name for column in plan.columns] == ["size"]
+    assert [measured.name for measured in plan.measured] == ["AUC", "BinaryAccuracy"]
+    assert 'LABEL = Flags("labels_", ["red", "labels"])' in files.features_py(plan)
+    schema = text_format.Parse(files.schema_pbtxt(plan), schema_pb2.Schema())
+    served = {feature.name: list(feature.not_in_environment) for feature in schema.feature}
+    assert served == {"red": ["SERVING"], "labels": ["SERVING"], "size": []}
+    assert {feature.type for feature in schema.feature if feature.name != "size"} == {schema_pb2.INT}
+
+
+@pytest.mark.parametrize(
+    ("red", "message"),
+    [
+        ("maybe", "the label red has 'maybe', expected 0 and 1, yes and no, or true and false"),
+        ("", "the label red is missing in 99 of 200 rows, expected 0 or 1 in each"),
+        ("0", None),
+    ],
+)
+def test_a_label_that_says_neither_yes_nor_no(look: Look, tmp_path: Path, red: str, message: str | None) -> None:
+    write_csv(tmp_path / "rows.csv", "size,red,round", flagged(red))
+    if message is None:
+        assert look("rows.csv", "red", "round").task.counts == (1, 100)
+    else:
+        with pytest.raises(DataError, match=message):
+            look("rows.csv", "red", "round")
 
 
 def test_several_labels_are_learned_by_the_network_alone(look: Look, tmp_path: Path) -> None:
