@@ -23,7 +23,11 @@ Splits = dict[str, Counter[bytes]]
 
 
 def run_executor(
-    settings: dict[str, Any], folder: Path, span: int | None = None, labels: Sequence[str] = ()
+    settings: dict[str, Any],
+    folder: Path,
+    span: int | None = None,
+    labels: Sequence[str] = (),
+    beam_pipeline_args: Sequence[str] = (),
 ) -> tuple[Any, Any]:
     """Runs our executor, with relative paths starting from `folder`, and returns its artifacts."""
     outputs = folder / "outputs"
@@ -38,7 +42,7 @@ def run_executor(
         "span": span,
         "fingerprint": "",
     }
-    Executor().Do({}, {"examples": [examples], "rejected_rows": [rejected]}, properties)
+    Executor(Executor.Context(beam_pipeline_args=list(beam_pipeline_args))).Do({}, {"examples": [examples], "rejected_rows": [rejected]}, properties)
     return examples, rejected
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from ingest_helpers import rows_by_split
+from ingest_helpers import rows_by_split, run_executor
 from pydantic import ValidationError
 
-from components.example_gen import blocks, shards
+from components.example_gen import blocks, component, shards
 from components.example_gen.files import resolve
 from components.example_gen.settings import DataSettings
-from contracts.errors import DataError
+from contracts.errors import BadRowError, DataError
 
 Ingest = Callable[..., tuple[Any, Any]]
 SPLITS = {"train": "train*", "eval": "eval*"}
@@ -53,6 +53,31 @@ def test_many_shards_keep_the_splits_apart(ingest: Ingest, tmp_path: Path, monke
     examples, _ = ingest("*.csv", splits=SPLITS)
     assert len(list(Path(examples.uri, "Split-train").iterdir())) > 3
     assert numbers(examples) == {"train": list(range(1_000)), "eval": list(range(1_000, 1_500))}
+
+
+def test_each_engine_writes_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "train.csv", range(1_000))
+    for module, name in ((blocks, "SHARD_BYTES"), (blocks, "BLOCK_BYTES"), (shards, "SHARD_BYTES")):
+        monkeypatch.setattr(module, name, 1_000)
+    settings = {"path": "train.csv", "splits": {"train": 2, "eval": 1}}
+    by_columns, _ = run_executor(settings, tmp_path)
+    monkeypatch.setattr(component, "PROCESS_BYTES", 0)
+    in_processes, _ = run_executor(settings, tmp_path)
+    on_beam, _ = run_executor(settings, tmp_path, beam_pipeline_args=["--runner=DirectRunner"])
+    expected = files_of(on_beam)
+    assert len(expected) == 3 * 2 + 1
+    assert files_of(by_columns) == expected
+    assert files_of(in_processes) == expected
+    (tmp_path / "train.csv").write_text("n,m\n" + "1,2\n" * 1_000 + "3\n")
+    for arguments in ([], ["--runner=DirectRunner"]):
+        with pytest.raises(BadRowError) as caught:
+            run_executor(settings, tmp_path, beam_pipeline_args=arguments)
+        assert "line 1002" in str(caught.value)
+
+
+def files_of(examples: Any) -> dict[str, bytes]:
+    """The files of an artifact by their paths in it."""
+    return {str(file.relative_to(examples.uri)): file.read_bytes() for file in Path(examples.uri).rglob("*.*")}
 
 
 @pytest.mark.parametrize(
