@@ -36,7 +36,6 @@ from contracts.data_verdict import INFINITE_PROPERTY, NOTES_PROPERTY
 from contracts.errors import MillraceError
 from contracts.file_names import COLUMNS_FILE
 
-
 PROCESS_BYTES = 192 << 20
 """From this size of the input on, starting processes pays for itself."""
 

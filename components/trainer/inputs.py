@@ -10,6 +10,7 @@ from pathlib import Path
 import tensorflow as tf
 import tensorflow_transform as tft
 
+from components.cores import on_all_cores
 from components.trainer import disk_cache
 from components.trainer.features import Feature
 from components.trainer.settings import InputSettings
@@ -151,7 +152,11 @@ class Split:
             return self.cached
         if self.columns is None:
             return _read_chunks(self.files, self.layout)
-        return tf.data.Dataset.from_tensor_slices(self.columns).batch(self.layout.chunk_rows)
+        columns, size = self.columns, self.layout.chunk_rows
+        # Slices of columns: taking rows one by one and batching them again would cost more than training on them.
+        return tf.data.Dataset.range(0, self.rows, size).map(
+            lambda start: {name: column[start : start + size] for name, column in columns.items()}, tf.data.AUTOTUNE
+        )
 
     def first_rows(self) -> tuple[tf.Tensor | Rows, ...]:
         """The first rows, as `Layout.split` gives them, to try a model on."""
@@ -246,14 +251,26 @@ def _load(files: Sequence[str], layout: Layout, limit: float) -> Rows | None:
     """All rows by column, or None as soon as they take more than `limit` bytes."""
     parts: list[Rows] = []
     size = 0
-    for part in _read_chunks(files, layout):
-        size += sum(_num_bytes(column) for column in part.values())
+    for of_file, bytes_of_file in on_all_cores(lambda file: _load_file(file, layout, limit), files):
+        size += bytes_of_file
         if size > limit:
             return None
-        parts.append(part)
+        parts += of_file
     if not parts:
         raise TrainingError(f"There are no rows in {', '.join(files) or 'the split'}.", "Look at ExampleGen's splits.")
     return {name: tf.concat([part[name] for part in parts], axis=0) for name in parts[0]}
+
+
+def _load_file(file: str, layout: Layout, limit: float) -> tuple[list[Rows], int]:
+    """The rows of a file in chunks, and their bytes; only a part of them, of more bytes than `limit`, if they have."""
+    parts: list[Rows] = []
+    size = 0
+    for part in _read_chunks([file], layout):
+        parts.append(part)
+        size += sum(_num_bytes(column) for column in part.values())
+        if size > limit:
+            break
+    return parts, size
 
 
 def _read_chunks(files: Sequence[str], layout: Layout) -> tf.data.Dataset:

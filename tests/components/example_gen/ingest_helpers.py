@@ -42,7 +42,9 @@ def run_executor(
         "span": span,
         "fingerprint": "",
     }
-    Executor(Executor.Context(beam_pipeline_args=list(beam_pipeline_args))).Do({}, {"examples": [examples], "rejected_rows": [rejected]}, properties)
+    Executor(Executor.Context(beam_pipeline_args=list(beam_pipeline_args))).Do(
+        {}, {"examples": [examples], "rejected_rows": [rejected]}, properties
+    )
     return examples, rejected
 
 
