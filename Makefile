@@ -9,7 +9,7 @@ ENGINE ?= millrace-engine:0.1.0
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test test-next e2e chaos lint format bench-taxi bench-blessing bench-seeds bench-ingest bench-intervals bench-own-data bench-training bench-serving bench-flink image wheel lock clean
+.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test test-next e2e chaos lint format bench-taxi bench-blessing bench-seeds bench-ingest bench-intervals bench-own-data bench-scale bench-training bench-serving bench-flink image wheel lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -69,6 +69,9 @@ bench-taxi: setup  ## Time a taxi run against stock TFX and against a plain scri
 
 bench-blessing: setup  ## Simulate whether blessing by evidence keeps its 5 %
 	@$(BIN)/python -m benchmarks.blessing
+
+bench-scale: setup  ## Time taxi's rows repeated 20, 200, 2,000 times against a plain script, Beam and stock TFX: FLAGS="plain"
+	@$(BIN)/python -m benchmarks.scale $(FLAGS)
 
 bench-seeds: setup  ## Train the taxi recipe with three seeds: its metrics, mean and deviation
 	@$(BIN)/python -m benchmarks.taxi_seeds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -31,9 +32,14 @@ def write_taxi_rows(path: Path, times: int) -> None:
             file.write(rows)
 
 
-def write_environment(folder: Path) -> Path:
-    """Writes an environment whose stores and outputs are all in `folder`; returns its path."""
-    settings = {
+def write_environment(folder: Path, **sections: Any) -> Path:
+    """Writes an environment whose stores and outputs are all in `folder`; returns its path.
+
+    Args:
+        folder: Created; must not exist yet.
+        sections: Further sections of the environment.
+    """
+    settings = sections | {
         "metadata_store": {"sqlite": str(_metadata_path(folder))},
         "pipeline_root": str(folder / "pipelines"),
         "serving_root": str(folder / "serving"),

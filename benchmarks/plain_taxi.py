@@ -1,4 +1,4 @@
-"""The taxi recipe's work without a pipeline, as one plain script: `python -m benchmarks.plain_taxi FOLDER`.
+"""The taxi recipe's work without a pipeline, as one plain script: `python -m benchmarks.plain_taxi FOLDER [CSV]`.
 
 It gives the lower bound of the pipeline's time: the same rows, features, model, steps, metrics and SavedModel, and
 nothing else. No artifacts, no cache, no metadata, no TFRecords between the steps, no TFX and no TFMA.
@@ -42,12 +42,17 @@ Columns: TypeAlias = dict[str, Any]
 """Name -> tensor of shape [rows]."""
 
 
-def main(folder: Path) -> None:
-    """Reads, checks, transforms, trains, evaluates and saves; all outputs go to `folder`."""
+def main(folder: Path, path: str | None = None) -> None:
+    """Reads, checks, transforms, trains, evaluates and saves; all outputs go to `folder`.
+
+    Args:
+        folder: An empty folder.
+        path: The CSV file; by default the recipe's.
+    """
     bypass_libraries()
     tf_keras.utils.set_random_seed(SETTINGS.trainer.seed)
     schema = tfdv.load_schema_text(str(project.ENGINE / "schemas" / "taxi" / "schema.pbtxt"))
-    splits = read_splits(schema)
+    splits = read_splits(path or files.resolve(SETTINGS.data, project.ENGINE).files[0], schema)
     check(splits, schema, folder)
     adapter = TensorAdapterConfig(splits["train"].schema, representations.InferTensorRepresentationsFromSchema(schema))
     transform = analyze(splits["train"], adapter, schema, folder)
@@ -59,9 +64,8 @@ def main(folder: Path) -> None:
     export.save(model, transform, SETTINGS.judged_label, str(folder / "model"))
 
 
-def read_splits(schema: schema_pb2.Schema) -> dict[str, pa.RecordBatch]:
+def read_splits(path: str | Path, schema: schema_pb2.Schema) -> dict[str, pa.RecordBatch]:
     """The CSV's rows randomly split into `train` (two thirds) and `eval`, with the list columns of TFT and TFDV."""
-    path = files.resolve(SETTINGS.data, project.ENGINE).files[0]
     types = {feature.name: TYPES[feature.type] for feature in schema.feature}
     options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
     table = pa.csv.read_csv(path, convert_options=options).select(list(types))
@@ -159,4 +163,4 @@ def measures(labels: Any, scores: Any) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

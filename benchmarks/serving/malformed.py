@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from benchmarks.serving.malformed_client import HOST, PATIENCE_SECONDS, Tally, send
 from benchmarks.serving.malformed_http import MODEL, PATH
