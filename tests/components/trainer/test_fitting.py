@@ -97,6 +97,27 @@ def test_a_recipe_s_own_callbacks_watch_every_epoch(
     assert seen == [(str(tmp_path / "run"), 0, True), (str(tmp_path / "run"), 1, True)]
 
 
+def test_what_a_recipe_s_own_callback_writes_by_tf_summary_lies_beside_the_rest(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def own(params: dict[str, Any], folder: str) -> list[tf_keras.callbacks.Callback]:
+        writer = tf.summary.create_file_writer(f"{folder}/tensorboard/own")
+
+        def write(epoch: int, logs: dict[str, float]) -> None:
+            with writer.as_default(step=epoch):
+                tf.summary.scalar("twice the epoch", 2 * epoch)
+
+        return [tf_keras.callbacks.LambdaCallback(on_epoch_end=write, on_train_end=lambda logs: writer.close())]
+
+    monkeypatch.setattr(tiny_recipe, "callbacks", own, raising=False)
+    fit(tiny, tmp_path, epochs=3)
+    [file] = (tmp_path / "run" / "tensorboard" / "own").iterdir()
+    records = tf.data.TFRecordDataset(str(file)).as_numpy_iterator()
+    events = [tf.compat.v1.Event.FromString(record) for record in records]
+    found = {(v.tag, e.step): tf.make_ndarray(v.tensor).item() for e in events for v in e.summary.value}
+    assert found == {("twice the epoch", epoch): 2.0 * epoch for epoch in range(3)}
+
+
 def test_a_profile_of_fewer_steps_than_an_execution_has_is_written(tiny: Tiny, tmp_path: Path) -> None:
     steps = {"epochs": 3, "steps_per_execution": 50, "callbacks": {"tensorboard": {"profile_steps": [6, 7]}}}
     profiled, _ = fit(tiny, tmp_path / "profiled", **steps)

@@ -74,6 +74,20 @@ def test_each_question_is_asked_until_it_is_answered(tmp_path: Path) -> None:
     assert "ignore_case=True" in (tmp_path / "recipes" / "mine" / "features.py").read_text()
 
 
+def test_a_copy_of_the_label_is_kept_and_rows_of_one_id_stay_together_where_that_is_answered(tmp_path: Path) -> None:
+    kinds = [["ape", "bee", "cat"][row * 5 % 3] for row in range(200)]
+    rows = [f"{1000 + row // 2},{row * 7 % 13},{kind[0]},{kind}" for row, kind in enumerate(kinds)]
+    (tmp_path / "rows.csv").write_text("customer_id,size,letter,kind\n" + "\n".join(rows) + "\n")
+    shown, code = talk(tmp_path, [b"n\n", b"\n"])
+    assert code == 0, shown
+    assert shown.count("letter alone tells kind: leave it out? [Y/n]: ") == 1
+    assert shown.count("customer_id repeats: keep all rows of one in the same split? [Y/n]: ") == 1
+    settings = yaml.safe_load((tmp_path / "recipes" / "mine" / "recipe.yaml").read_text())
+    assert settings["data"]["split_by"] == "customer_id"
+    assert 'Categories(["letter"])' in (tmp_path / "recipes" / "mine" / "features.py").read_text()
+    assert "letter alone tells kind: is it known when the model is asked?" in shown
+
+
 def test_ctrl_c_at_a_question_writes_nothing(tmp_path: Path) -> None:
     write_rows(tmp_path)
     shown, code = talk(tmp_path, [CTRL_C])
