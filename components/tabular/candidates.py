@@ -15,7 +15,7 @@ import tf_keras
 from components.tabular import features as tabular
 from components.tabular.labels import Amount, LabelColumn
 from components.tabular.tree_columns import TreeColumns, as_table
-from components.tabular.trees import Trees, forest_of
+from components.tabular.trees import Trees, forest_of, thresholds_between
 from components.trainer.features import Feature
 from components.trainer.own_training import Training
 
@@ -140,7 +140,7 @@ class Boosted:
         with threadpool_limits(1 if table.size < SMALL_TABLE else None):
             grown = kind(**options).fit(table, wanted, sample_weight=rows.counted)
         inputs = new_inputs(self._features)
-        trees = Trees(forest_of(grown, columns.categories), "trees")
+        trees = Trees(thresholds_between(forest_of(grown, columns.categories), numbers), "trees")
         return with_logits(inputs, trees(columns(inputs))[:, tf.newaxis, :], "trees")
 
 

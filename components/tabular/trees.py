@@ -7,7 +7,7 @@ TensorFlow, and TensorFlow Lite converts it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,9 @@ Lite 2.21 takes for the largest float32."""
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
+
+
+GOLDEN_SECTION = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,29 @@ def _not_above(thresholds: npt.NDArray[np.float64]) -> Floats:
     rounded = np.minimum(thresholds, LARGEST).astype(np.float32)
     above = rounded.astype(np.float64) > thresholds
     return np.where(above, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+
+
+def thresholds_between(forest: Forest, numbers: Floats) -> Forest:
+    """The same trees with each threshold between the training rows' numbers on its two sides, equal to neither.
+
+    scikit-learn's may equal a number that many rows have: then the last bit of a scaled number, which differs between
+    two computations of the same graph, decides which way those rows go. The middle may, too, where numbers are rounded;
+    the golden section is far from all simple fractions. Training rows go the same ways as before.
+
+    Args:
+        forest: Of trees that learned from these rows.
+        numbers: float32 (rows, numbers), NaN where missing.
+    """
+    threshold = forest.threshold.copy()
+    for column in range(forest.numbers):
+        known = np.unique(numbers[:, column][np.isfinite(numbers[:, column])])
+        nodes = np.flatnonzero((forest.feature == forest.categories + column) & (threshold < LARGEST))
+        above = np.searchsorted(known, threshold[nodes], side="right")
+        between = (above > 0) & (above < len(known))
+        low, high = known[above[between] - 1], known[above[between]]
+        inside = (low + (high.astype(np.float64) - low) * GOLDEN_SECTION).astype(np.float32)
+        threshold[nodes[between]] = np.where(inside < high, inside, low)
+    return replace(forest, threshold=threshold)
 
 
 def _left_codes(bitsets: npt.NDArray[np.uint32], nodes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

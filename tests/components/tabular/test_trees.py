@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
 from components.tabular.tree_columns import TreeColumns, as_table, codes_of
-from components.tabular.trees import MISSING_CODE, MOST_CATEGORIES, NODE_FIELDS, Trees, forest_of
+from components.tabular.trees import MISSING_CODE, MOST_CATEGORIES, NODE_FIELDS, Trees, forest_of, thresholds_between
 from components.trainer.features import Feature
 
 ROWS = 2000
@@ -60,6 +60,32 @@ def test_the_layer_predicts_what_scikit_learn_does(model: Any, wanted: Any, cate
         found = Trees(forest_of(fitted, categories), "trees")((tf.constant(kinds), tf.constant(values)))
         assert found.shape == expected.shape
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_thresholds_lie_between_the_numbers_of_training_rows() -> None:
+    # Some of 2,000 numbers with two decimals are at a quantile, where scikit-learn puts a threshold.
+    draw = np.random.default_rng(0)
+    numbers = np.round(draw.normal(size=(2000, 2)), 2).astype(np.float32)
+    numbers[:100, 1] = np.nan
+    wanted = np.where(np.isnan(numbers), 0.5, numbers).sum(axis=1)
+    fitted = HistGradientBoostingRegressor(early_stopping=False, max_iter=50).fit(numbers, wanted)
+    plain = forest_of(fitted, 0)
+    forest = thresholds_between(plain, numbers)
+    is_split = (plain.left != np.arange(len(plain.left))) & (plain.threshold < 1e38)
+    for column in range(2):
+        nodes = is_split & (plain.feature == column)
+        assert np.isin(plain.threshold[nodes], numbers[:, column]).any()
+        assert not np.isin(forest.threshold[nodes], numbers[:, column]).any()
+    none = tf.zeros([2000, 0], tf.int32)
+    np.testing.assert_array_equal(
+        Trees(forest, "trees")((none, tf.constant(numbers))), Trees(plain, "trees")((none, tf.constant(numbers)))
+    )
+    # The last bit of a number changes nothing.
+    for direction in (-np.inf, np.inf):
+        nudged = np.nextafter(numbers, np.float32(direction))
+        np.testing.assert_array_equal(
+            Trees(forest, "trees")((none, tf.constant(nudged))), Trees(plain, "trees")((none, tf.constant(numbers)))
+        )
 
 
 def test_numbers_on_a_threshold_go_left_in_float32_too() -> None:
