@@ -55,3 +55,8 @@ class TFLiteModel(artifact.Artifact):
         "quantization": artifact.Property(type=artifact.PropertyType.STRING),
         "blessed": artifact.Property(type=artifact.PropertyType.INT),
     }
+
+
+def number_of_rows(examples: Artifact) -> int | None:
+    """How many rows an Examples artifact of our ExampleGen has, in all splits; None if another wrote it."""
+    return examples.get_int_custom_property("num_rows") or None

@@ -43,6 +43,7 @@ from components.evaluation.settings import (
     EvaluatorSettings,
     MetricBar,
 )
+from components.progress import PROGRESS, RowProgress, counting_rows
 from contracts.evaluation import INSIGHTS_FILE, SUMMARY_FILE, Summary
 from contracts.file_names import SAMPLE_FILE
 from contracts.model_card import read_card
@@ -60,12 +61,16 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             exec_properties: See `EvaluatorSpec`, and `looks.EARLIER_LOOKS`, which is not in the cache key.
         """
         # Removed, because TFX publishes all properties that are left.
-        looks_before = exec_properties.pop(looks.EARLIER_LOOKS, "[]")
+        looks_before, progress_path = (
+            exec_properties.pop(looks.EARLIER_LOOKS, "[]"),
+            exec_properties.pop(PROGRESS, None),
+        )
         self._log_startup(input_dict, output_dict, exec_properties)
         evaluation = artifact_utils.get_single_instance(output_dict["evaluation"])
         settings = EvaluatorSettings.model_validate_json(exec_properties["settings"])
         models = {name: _saved_model(input_dict[name]) for name in MODELS if input_dict.get(name)}
-        table, reference, levels = self._evaluate(input_dict, models, evaluation.uri, exec_properties)
+        with counting_rows(progress_path) as progress:
+            table, reference, levels = self._evaluate(input_dict, models, evaluation.uri, exec_properties, progress)
         measured = summary.measure(evaluation.uri, settings, table, reference, levels)
         rows, ids = looks.rows_digest(table), _ids(input_dict)
         earlier = looks.earlier_looks(looks_before, rows, ids["model"], ids.get("baseline_model", 0))
@@ -74,7 +79,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         _bless(input_dict, artifact_utils.get_single_instance(output_dict["blessing"]), decision, rows)
 
     def _evaluate(
-        self, input_dict: Artifacts, models: Models, folder: str, exec_properties: dict[str, Any]
+        self,
+        input_dict: Artifacts,
+        models: Models,
+        folder: str,
+        exec_properties: dict[str, Any],
+        progress: RowProgress,
     ) -> tuple[PredictionsTable, PredictionsTable | None, LevelsBySlice]:
         """Evaluates the candidate and, if there are any, the baseline and the reference.
 
@@ -90,7 +100,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             recorders.append(sample.sample_recorder(str(Path(folder, SAMPLE_FILE)), sampled_rows, source.candidate))
         compared = {False: models["model"]} | ({True: models["baseline_model"]} if "baseline_model" in models else {})
         reference = models.get("reference_model")
-        levels = self._by_columns(_files(input_dict), compared, config, recorders, folder, reference, of_reference)
+        files = _files(input_dict)
+        levels = self._by_columns(files, compared, config, recorders, folder, reference, of_reference, progress)
         if levels is None:
             with self._make_beam_pipeline() as pipeline:
                 tfma_run.evaluate(pipeline, _pattern(input_dict), compared, config, recorders, folder)
@@ -110,6 +121,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         folder: str,
         reference: str | None,
         of_reference: str,
+        progress: RowProgress,
     ) -> LevelsBySlice | None:
         """Does the work in this process; None if the environment or the configuration leaves it to Beam."""
         if not is_columnar(self._beam_pipeline_args):
@@ -118,7 +130,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         also = [recording.table_recorder(of_reference, source)] if reference else []
         further = {REFERENCE_NAME: reference} if reference else {}
         try:
-            return columnar.evaluate(files, compared, config, [*recorders, *also], folder, further)
+            return columnar.evaluate(files, compared, config, [*recorders, *also], folder, further, progress)
         except NotColumnar as why:
             logging.info("Evaluated by TFMA on Beam, not by columns: %s.", why)
             return None

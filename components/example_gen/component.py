@@ -31,6 +31,7 @@ from components.example_gen.settings import DataSettings
 from components.example_gen.shards import Job, Shard, infer_shard, make_shards, write_shard
 from components.example_gen.sources import all_files, source_of
 from components.memo import content_digests
+from components.progress import PROGRESS, counting_rows
 from contracts import errors
 from contracts.data_verdict import INFINITE_PROPERTY, NOTES_PROPERTY
 from contracts.errors import MillraceError
@@ -68,6 +69,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             SettingsError: The settings do not fit the files.
             DataError: There are no data, or they cannot be read.
         """
+        progress_path = exec_properties.pop(PROGRESS, None)
         self._log_startup(input_dict, output_dict, exec_properties)
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         rejected = artifact_utils.get_single_instance(output_dict["rejected_rows"])
@@ -81,10 +83,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         shards = make_shards(pieces)
         uris = {split: artifact_utils.get_split_uri([examples], split) for split in settings.splits}
         labels = tuple(json.loads(exec_properties["labels"]))
-        job = Job(settings, inputs.format, len(shards), uris, f"{examples.uri}/.partial", rejected.uri, labels)
+        places = (uris, f"{examples.uri}/.partial", rejected.uri)
+        job = Job(settings, inputs.format, len(shards), *places, labels, progress_path)
         for folder in (*uris.values(), job.partial_uri):
             fileio.makedirs(folder)
-        outcome = self._ingest(shards, job)
+        with counting_rows(progress_path, total_bytes=sum(piece.size for piece in pieces)):
+            outcome = self._ingest(shards, job)
         fileio.rmtree(job.partial_uri)
         check_outcome(outcome, settings, pieces[0].file)
         with fileio.open(f"{examples.uri}/{COLUMNS_FILE}", "w") as file:

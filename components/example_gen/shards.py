@@ -17,6 +17,7 @@ from components.example_gen.settings import DataSettings
 from components.example_gen.sources import source_of
 from components.example_gen.split_writer import SplitWriter
 from components.example_gen.time_split import TimeSplit
+from components.progress import count_at
 from contracts.errors import DataError
 from contracts.near_names import did_you_mean
 from contracts.rejected_rows import RejectedRow, rejected_rows_file
@@ -47,6 +48,7 @@ class Job:
         partial_uri: The folder for incomplete files.
         rejected_uri: The folder for malformed rows.
         labels: The columns without which a row is of no use, where the data have them.
+        progress: The file of the node's progress, if it reports any.
     """
 
     settings: DataSettings
@@ -56,6 +58,7 @@ class Job:
     partial_uri: str
     rejected_uri: str
     labels: tuple[str, ...] = ()
+    progress: str | None = None
 
     @property
     def source(self) -> Source:
@@ -104,6 +107,8 @@ def write_shard(shard: Shard, kinds: Mapping[str, Kind], job: Job) -> Outcome:
                 batch = checks.check(read, piece.file)
                 rejected += batch.rejected
                 rows.update(_write_batch(batch, job.settings, piece.split, writer))
+                count_at(job.progress, batch.num_rows)
+            count_at(job.progress, 0, piece.size)
     if rejected:
         _write_rejected(rejected, f"{job.rejected_uri}/{rejected_rows_file(shard.index, job.num_shards)}")
     names = {name: kind.name for name, kind in kinds.items()}

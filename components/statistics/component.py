@@ -29,8 +29,9 @@ from tfx.types import artifact_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
 
-from components.artifacts import split_files, split_pattern
+from components.artifacts import number_of_rows, split_files, split_pattern
 from components.engine import is_columnar
+from components.progress import PROGRESS, RowProgress, counting_rows
 from components.statistics import histograms
 from components.statistics.columns import kinds_of, missing_as_null, read_columns
 from components.statistics.lengths import StringLengths
@@ -42,6 +43,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """Computes the statistics of every split of `examples`."""
+        progress_path = exec_properties.pop(PROGRESS, None)
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])
         statistics.split_names = examples.split_names
@@ -54,9 +56,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             outputs[split] = os.path.join(folder, executor.DEFAULT_FILE_NAME)
         if is_columnar(self._beam_pipeline_args):
             kinds = kinds_of(examples.uri)
-            for split, output in outputs.items():
-                made = generate_statistics(split_files(examples, split), kinds)
-                Path(output).write_bytes(made.SerializeToString())
+            with counting_rows(progress_path, number_of_rows(examples)) as progress:
+                for split, output in outputs.items():
+                    made = generate_statistics(split_files(examples, split), kinds, progress)
+                    Path(output).write_bytes(made.SerializeToString())
             return
         with self._make_beam_pipeline() as pipeline:
             for split, output in outputs.items():
@@ -69,13 +72,17 @@ class StatisticsGen(component.StatisticsGen):
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
 
-def generate_statistics(files: Sequence[str], kinds: Mapping[str, str] | None) -> Any:
+def generate_statistics(
+    files: Sequence[str], kinds: Mapping[str, str] | None, progress: RowProgress | None = None
+) -> Any:
     """Returns the `DatasetFeatureStatisticsList` of the rows in gzip TFRecord files of tf.Examples.
 
     Args:
         files: In the order of the rows.
         kinds: See `columns.kinds_of`.
+        progress: Counts the rows.
     """
+    progress = progress or RowProgress(None)
     options = _options()
     counts = ValueCounts(options.num_top_values, options.num_rank_histogram_buckets)
     generators: list[Any] = [
@@ -88,6 +95,7 @@ def generate_statistics(files: Sequence[str], kinds: Mapping[str, str] | None) -
             generator.add_input(accumulator, batch)
             for generator, accumulator in zip(generators, accumulators, strict=True)
         ]
+        progress.add(batch.num_rows)
     return stats_impl.extract_statistics_output(accumulators, generators)
 
 

@@ -14,6 +14,7 @@ from tfx.proto.orchestration import driver_output_pb2
 from tfx.types import standard_artifacts
 
 from components.evaluation.looks import EARLIER_LOOKS, looks_to_text
+from components.progress import PROGRESS
 from components.trainer.processes import SURROUNDINGS, Launcher, Surroundings
 from metadata.files import WRITTEN, Files, described, local_sizes
 from metadata.records import artifact_record, changed_files
@@ -28,6 +29,9 @@ from pipeline.run.objects.launching import (
     uris_of,
 )
 from pipeline.run.objects.mirror import Mirror
+
+COUNTING_NODES = ("ExampleGen", "StatisticsGen", EVALUATOR_NODE)
+"""The nodes that tell how many rows they have worked through; see components/progress.py."""
 
 
 class NodeLauncher(launcher.Launcher):
@@ -101,6 +105,8 @@ class NodeLauncher(launcher.Launcher):
             # Only for the Trainer: TFX copies the properties of a node with Beam arguments to a proto, which cannot
             # hold an object.
             execution_info = _with_property(execution_info, SURROUNDINGS, self._surroundings)
+        if self._pipeline_node.node_info.id in COUNTING_NODES:
+            execution_info = _with_property(execution_info, PROGRESS, self._surroundings.progress)
         if self._pipeline_node.node_info.id == EVALUATOR_NODE:
             with self._mlmd_connection as handle:
                 blessings = handle.store.get_artifacts_by_type(standard_artifacts.ModelBlessing.TYPE_NAME)

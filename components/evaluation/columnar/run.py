@@ -18,6 +18,7 @@ from components.evaluation.columnar.totals import Adder, Part
 from components.evaluation.levels import LevelsBySlice
 from components.evaluation.predictions import text_of
 from components.evaluation.recording import Recorder, Source, read_all, weights_of
+from components.progress import RowProgress
 
 
 def evaluate(
@@ -27,6 +28,7 @@ def evaluate(
     recorders: Sequence[Recorder],
     folder: str,
     further: Mapping[str, str] | None = None,
+    progress: RowProgress | None = None,
 ) -> LevelsBySlice:
     """Evaluates models and writes TFMA's results; see `tfma_run.evaluate`.
 
@@ -37,6 +39,7 @@ def evaluate(
         recorders: What else to write.
         folder: The folder for TFMA's results.
         further: The folders of models, by name, whose predictions the recorders see, too; only besides a baseline.
+        progress: Counts the rows.
 
     Returns:
         The scores of each model by slice, if they are those of two classes.
@@ -62,7 +65,10 @@ def evaluate(
     def work(rows: Extracts) -> tuple[Sequence[Any], Part]:
         extracts = batches.predicted(rows, loaded, spec.label_key)
         groups = slices.group(_sliced_features(extracts, source), specs, len(extracts[constants.INPUT_KEY]))
-        return read_all(extracts, recorders), adder.part(_judged(extracts, config, source), groups)
+        made = read_all(extracts, recorders), adder.part(_judged(extracts, config, source), groups)
+        if progress:
+            progress.add(len(extracts[constants.INPUT_KEY]))
+        return made
 
     for recorded, part in on_all_cores(work, batches.read(files, features)):
         merged.add(recorded)

@@ -115,4 +115,46 @@ def test_a_node_without_a_record_waits() -> None:
 
 
 def test_there_is_no_note_without_a_progress_file(tmp_path: Path) -> None:
-    assert progress.training_note(RunFolder(tmp_path), "Trainer") == ""
+    assert progress.progress_note(RunFolder(tmp_path), "Trainer") == ""
+
+
+def write_rows(folder: Path, rows: int, total: int | None, share: float, seconds: float) -> None:
+    counted = {"rows": rows, "total": total, "share": share, "seconds": seconds}
+    RunFolder(folder).progress_path("StatisticsGen").write_text(json.dumps(counted))
+
+
+@pytest.mark.parametrize(
+    ("rows", "total", "share", "seconds", "note"),
+    [
+        (0, 3_000_400, 0.0, 0.0, ""),
+        (750_100, 3_000_400, 0.25, 10.0, "750,100 of 3,000,400 rows  75,010 rows/s  30 s left"),
+        (300_040, 3_000_400, 0.1, 20.0, "300,040 of 3,000,400 rows  15,002 rows/s  3 min left"),
+        (3_000_400, 3_000_400, 1.0, 40.0, "3,000,400 of 3,000,400 rows  75,010 rows/s"),
+        (500, None, 0.5, 2.0, "500 rows (50%)  250 rows/s  2 s left"),
+        (500, None, 0.0, 2.0, "500 rows  250 rows/s"),
+    ],
+)
+def test_rows_rate_and_time_left(
+    tmp_path: Path, rows: int, total: int | None, share: float, seconds: float, note: str
+) -> None:
+    write_rows(tmp_path, rows, total, share, seconds)
+    assert progress.progress_note(RunFolder(tmp_path), "StatisticsGen") == note
+
+
+def test_plain_a_long_node_says_now_and_then_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    running = {"StatisticsGen": node_run("StatisticsGen", "RUNNING")}
+    recorded = Recorded(terminal=False)
+    with recorded.view as view:
+        view.update(running, RunFolder(tmp_path))
+        write_rows(tmp_path, 1_000, 4_000, 0.25, 25.0)
+        for seconds in (25, 10, 10, 25):
+            now[0] += seconds
+            view.update(running, RunFolder(tmp_path))
+    assert recorded.lines() == [
+        "small: is it [big]?",
+        "  StatisticsGen     running",
+        "  StatisticsGen     running  1,000 of 4,000 rows  40 rows/s  1 min left",
+        "  StatisticsGen     running  1,000 of 4,000 rows  40 rows/s  1 min left",
+    ]
