@@ -9,7 +9,7 @@ ENGINE ?= millrace-engine:0.1.0
 BIN    := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test test-next e2e chaos lint format bench-taxi bench-blessing bench-seeds bench-ingest bench-intervals bench-own-data bench-scale bench-training bench-serving bench-flink image wheel lock clean
+.PHONY: help setup browser web pipeline serve inspect flink flink-stop kubeflow test test-next e2e chaos lint format bench-taxi bench-edit bench-blessing bench-seeds bench-ingest bench-intervals bench-own-data bench-scale bench-training bench-serving bench-flink image wheel lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -66,6 +66,9 @@ kubeflow: setup  ## Compile and submit to Kubeflow Pipelines: RECIPE=taxi SET="â
 
 bench-taxi: setup  ## Time a taxi run against stock TFX and against a plain script
 	@$(BIN)/python -m benchmarks.taxi
+
+bench-edit: setup  ## Time the loop of editing and running again: model.py, features.py, nothing
+	@$(BIN)/python -m benchmarks.edit
 
 bench-blessing: setup  ## Simulate whether blessing by evidence keeps its 5 %
 	@$(BIN)/python -m benchmarks.blessing

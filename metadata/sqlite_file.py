@@ -48,6 +48,9 @@ def copy_of(path: Path) -> Path:
 
 def keep_copy(path: Path) -> None:
     """Copies the file of a store that is whole, also while others read it; the earlier copy stays if that fails."""
+    if not path.stat().st_size:
+        # On a full disk ML Metadata makes the file and no table; with a copy of it, it would count as damaged.
+        return
     new = path.with_name(f"{path.name}{COPY}.new")
     try:
         new.unlink(missing_ok=True)

@@ -94,3 +94,12 @@ def test_a_copy_that_cannot_be_made_leaves_the_earlier_one(store: Path, monkeypa
     monkeypatch.setattr(Path, "replace", refuse)
     sqlite_file.keep_copy(store)
     assert sqlite_file.copy_of(store).read_bytes() == before
+
+
+def test_an_empty_store_gets_no_copy_and_is_not_damaged(sqlite_places: Environment) -> None:
+    path = sqlite_places.metadata_path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    Workplace(sqlite_places).keep_copy()
+    assert not sqlite_file.copy_of(path).exists()
+    Workplace(sqlite_places).check_file(whole=True)
