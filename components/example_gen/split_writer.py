@@ -6,20 +6,14 @@ import uuid
 from collections.abc import Mapping
 from types import TracebackType
 
-import google_crc32c
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from isal import isal_zlib
 from tfx.dsl.io import fileio
 
-from components.example_gen.encoding import by_length, lengths, no_separator
 from components.example_gen.hashing import binary_values, data_of, hash_buckets
-
-_GZIP = 31  # zlib's wbits: a gzip header and the largest window
-_COMPRESSION_LEVEL = 1  # isal's 2 and 3 shrink taxi Examples by no more than 1 %.
-_CRC_MASK_DELTA = 0xA282EAD8  # TFRecord stores masked CRCs (tensorflow/core/lib/hash/crc32c.h).
+from components.example_gen.tfrecords import COMPRESSION_LEVEL, GZIP, frame
 
 
 class SplitWriter:
@@ -59,7 +53,7 @@ class SplitWriter:
         """
         records = binary_values(examples)
         buckets = hash_buckets(records if keys is None else binary_values(keys), int(self._bounds[-1]))
-        return self._write_chosen(np.searchsorted(self._bounds, buckets, side="right"), _frame(examples, records))
+        return self._write_chosen(np.searchsorted(self._bounds, buckets, side="right"), frame(examples, records))
 
     def write_at(self, places: npt.NDArray[np.int64], examples: pa.Array) -> dict[str, int]:
         """Appends a batch, each Example to the split in a place, and returns how many went to each.
@@ -68,7 +62,7 @@ class SplitWriter:
             places: (rows,) positions in `uris`.
             examples: (rows,) large_binary array of serialized Examples.
         """
-        return self._write_chosen(places, _frame(examples, binary_values(examples)))
+        return self._write_chosen(places, frame(examples, binary_values(examples)))
 
     def _write_chosen(self, places: npt.NDArray[np.int64], framed: pa.Array) -> dict[str, int]:
         written = {}
@@ -80,7 +74,7 @@ class SplitWriter:
 
     def write_to(self, split: str, examples: pa.Array) -> dict[str, int]:
         """Appends (rows,) serialized Examples, a large_binary array, to one split, and returns their number."""
-        self._file_of[split].write(data_of(_frame(examples, binary_values(examples))))
+        self._file_of[split].write(data_of(frame(examples, binary_values(examples))))
         return {split: len(examples)}
 
 
@@ -88,7 +82,7 @@ class _GzipFile:
     def __init__(self, uri: str, partial_uri: str) -> None:
         self._uri, self._partial = uri, f"{partial_uri}/{uuid.uuid4().hex}"
         self._file = fileio.open(self._partial, "wb")
-        self._compressor = isal_zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP)
+        self._compressor = isal_zlib.compressobj(COMPRESSION_LEVEL, wbits=GZIP)
 
     def write(self, data: memoryview | bytes) -> None:
         self._file.write(self._compressor.compress(data))
@@ -99,24 +93,3 @@ class _GzipFile:
         self._file.close()
         if keep:
             fileio.rename(self._partial, self._uri, overwrite=True)
-
-
-def _frame(examples: pa.Array, records: list[bytes]) -> pa.Array:
-    """Returns (rows,) TFRecords: length (uint64), its CRC, the data, their CRC, all little-endian."""
-    header = by_length(lengths(examples), _frame_header)
-    crc = google_crc32c.value
-    crcs = _mask(np.fromiter((crc(record) for record in records), np.uint64, len(records))).astype("<u4")
-    ends = np.arange(len(records) + 1, dtype=np.int64) * 4
-    footer = pa.Array.from_buffers(pa.large_binary(), len(records), [None, pa.py_buffer(ends), pa.py_buffer(crcs)])
-    return pc.binary_join_element_wise(header, examples, footer, no_separator())
-
-
-def _frame_header(size: int) -> bytes:
-    encoded = size.to_bytes(8, "little")
-    crc = _mask(np.array([google_crc32c.value(encoded)], np.uint64))
-    return encoded + int(crc[0]).to_bytes(4, "little")
-
-
-def _mask(crcs: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    rotated = (crcs >> np.uint64(15)) | (crcs << np.uint64(17))
-    return ((rotated & np.uint64(0xFFFFFFFF)) + np.uint64(_CRC_MASK_DELTA)) & np.uint64(0xFFFFFFFF)

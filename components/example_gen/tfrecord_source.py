@@ -27,7 +27,7 @@ _BATCH_ROWS = 4_096
 _PEEK_ROWS = 100
 _GZIP_MAGIC = b"\x1f\x8b"
 _HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")
-_CRC_MASK_DELTA = 0xA282EAD8  # As in split_writer, which writes the same form.
+_CRC_MASK_DELTA = 0xA282EAD8  # As in tfrecords, which has the same form.
 _FIX = "Copy it again, or write it again with tf.io.TFRecordWriter."
 
 

@@ -22,11 +22,11 @@ import tensorflow_transform as tft
 import tf_keras
 from tensorflow_transform import graph_tools
 
-from components.stacking import RawTransform
 from components.trainer import inference, interface, tensors
 from components.trainer import tensors as model_tensors
 from components.trainer.interface import Tensors
 from components.trainer.tensors import FeatureSpec, ModelInput, RawTensor
+from components.transform.stacking import RawTransform
 from contracts.errors import TrainingError
 from contracts.labels import Label, label_features
 from contracts.model_card import Task

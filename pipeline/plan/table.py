@@ -207,7 +207,7 @@ TABLE: tuple[Node, ...] = (
     ),
     Node(
         "Transform",
-        component="components.transform:Transform",
+        component="components.transform.component:Transform",
         inputs={"examples": "ExampleGen.examples", "schema": "SchemaGen.schema"},
         outputs={"transform_graph": "TransformGraph", "transformed_examples": "Examples"},
         after=("DataGate",),

@@ -11,7 +11,7 @@ import tiny_recipe
 from tfx.types import standard_artifacts
 from tiny_artifacts import Tiny, execute, new_artifact, new_examples
 
-from components import transform
+from components.transform.component import Executor
 
 
 @pytest.fixture
@@ -37,5 +37,5 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     transformed = new_artifact(folder, standard_artifacts.Examples)
     inputs = {"examples": [raw], "schema": [schema]}
     outputs = {"transform_graph": [graph], "transformed_examples": [transformed]}
-    execute(transform.Executor, inputs, outputs, {"preprocessing_fn": "tiny_recipe.preprocessing_fn"})
+    execute(Executor, inputs, outputs, {"preprocessing_fn": "tiny_recipe.preprocessing_fn"})
     return Tiny(inputs, transformed, graph.uri)

@@ -16,13 +16,13 @@ import tiny_recipe
 from tfx.types import standard_artifacts
 from tiny_artifacts import execute, new_artifact, new_examples, serialized
 
-from components import transform
 from components.artifacts import TFLiteModel
 from components.evaluation import recording, sample
 from components.evaluation.settings import PREDICTIONS_FILE
 from components.infra_validator import component
 from components.tflite import convert
 from components.trainer import export, tensors
+from components.transform import component as transform
 from contracts.file_names import SAMPLE_FILE
 from contracts.model_reports import InfraReport, PathDifference
 

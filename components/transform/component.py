@@ -1,9 +1,9 @@
-"""Transform: TFT's analysis over large batches, then the saved graph applied to whole batches.
+"""Transform: the recipe's `preprocessing_fn`, analyzed over the `train` split and applied to every split.
 
-At small and medium sizes, stock Transform spends its time on Beam's overhead per stage and per element, on statistics
-that StatisticsGen has already computed, and on building a wheel of the user's module. Here the analysis is still TFT's
-own Beam graph; its result is then applied file by file, without sending rows through Beam. The transformed tensors
-equal stock's.
+Stock Transform spends its time on Beam's overhead per stage and per element, on statistics that StatisticsGen has
+already computed, and on building a wheel of the user's module. Here rows are parsed, transformed, encoded and
+compressed on all cores of this process, and so is what TFT's analyzers need of them added up; where the environment
+names a runner, Beam does both. The transformed tensors equal stock's.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import apache_beam as beam
-import pyarrow as pa
-import tensorflow as tf
 import tensorflow_transform as tft
-import tensorflow_transform.beam as tft_beam
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io
 from tfx.components.transform import component
@@ -27,23 +25,17 @@ from tfx.components.util import udf_utils
 from tfx.dsl.components.base import base_beam_executor, executor_spec
 from tfx.types import Artifact, artifact_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
-from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
-from tfx_bsl.tfxio import tf_example_record
-from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
-from components import stacking
 from components.artifacts import read_schema, split_files, split_pattern
 from components.autograph import bypass_libraries
-from components.statistics import columns
-from components.statistics.columns import mean_bytes, read_serialized
+from components.cores import on_all_cores
+from components.engine import is_columnar
+from components.transform import analysis_on_beam, stacking
+from components.transform.applying import Applied
+from components.transform.columnar import analysis
+from components.transform.columnar.accumulators import NotColumnar
+from components.transform.training_rows import TrainingRows
 from contracts.errors import SettingsError
-
-BATCH_ROWS = 65_536
-"""The most rows in a record batch: large enough that per-batch costs vanish."""
-
-BATCH_BYTES = 64 * 2**20
-"""About how many bytes a record batch has: small enough for a worker's memory. Wide rows, such as images, come in
-smaller batches."""
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -72,6 +64,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             os.makedirs(folder, exist_ok=True)
             for source in split_files(examples, split):
                 work.append((source, os.path.join(folder, f"transformed_{os.path.basename(source)}")))
+        if is_columnar(self._beam_pipeline_args):
+            Applied(graph_path).transform(work, on_all_cores)
+            return
         with self._make_beam_pipeline() as pipeline:
             elements = pipeline | "Files" >> beam.Create(work)
             # With one file per split there is little to distribute, and distribution has its price.
@@ -81,69 +76,43 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _analyze(
         self, preprocessing_fn: Callable[..., Any], schema: schema_pb2.Schema, examples: Artifact, graph_path: str
     ) -> None:
-        # An analyzer sees no more than a row's numbers; images that are merely decoded are never analyzed.
-        rows_per_batch = batch_rows(mean_bytes(split_files(examples, "train")))
-        pattern = split_pattern(examples, "train")
-        source = tf_example_record.TFExampleRecord(pattern, telemetry_descriptors=["Transform"], schema=schema)
-        context = tft_beam.Context(
-            temp_dir=os.path.join(self._get_tmp_dir(), "tft"),
-            desired_batch_size=rows_per_batch,
-            # The compatibility mode traces in TF 1 graphs and costs a second session per batch.
-            force_tf_compat_v1=False,
-        )
-        columns = stacking.stackable(preprocessing_fn, schema, os.path.join(self._get_tmp_dir(), "trace"))
-        with self._make_beam_pipeline() as pipeline, context:
-            rows = pipeline | "Read" >> source.BeamSource(rows_per_batch)
-            adapter = source.TensorAdapterConfig()
-            if columns:
-                rows |= "Stack" >> beam.Map(stacking.stacked, columns)
-                preprocessing_fn = stacking.on_stack(preprocessing_fn, columns)
-                adapter = stacking.adapter_config(adapter, columns)
-            transform_fn = (rows, adapter) | tft_beam.AnalyzeDataset(preprocessing_fn)
-            transform_fn | tft_beam.WriteTransformFn(graph_path)
-        if columns:
-            stacking.write_unstacked(graph_path, schema, columns)
+        stacked = stacking.stackable(preprocessing_fn, schema, os.path.join(self._get_tmp_dir(), "trace"))
+        if stacked:
+            preprocessing_fn = stacking.on_stack(preprocessing_fn, stacked)
+        rows = TrainingRows(split_files(examples, "train"), split_pattern(examples, "train"), schema, stacked)
+        folder = os.path.join(self._get_tmp_dir(), "tft")
+        if not self._by_columns(preprocessing_fn, rows, graph_path, folder):
+            with self._make_beam_pipeline() as pipeline:
+                analysis_on_beam.analyze(pipeline, preprocessing_fn, rows, graph_path, folder)
+        if stacked:
+            stacking.write_unstacked(graph_path, schema, stacked)
         raw_metadata = os.path.join(graph_path, tft.TFTransformOutput.RAW_METADATA_DIR)
         metadata_io.write_metadata(dataset_metadata.DatasetMetadata(schema), raw_metadata)
 
+    def _by_columns(self, *arguments: Any) -> bool:
+        """Analyzes in this process unless the environment or `preprocessing_fn` leaves it to Beam."""
+        if not is_columnar(self._beam_pipeline_args):
+            return False
+        try:
+            analysis.analyze(*arguments)
+        except NotColumnar as why:
+            logging.info("Analyzed by TFT on Beam, not by columns: %s.", why)
+            return False
+        return True
+
 
 class _TransformFile(beam.DoFn):
-    """Applies a saved transform graph to gzip TFRecord files of tf.Examples."""
+    """Applies a saved transform graph to files."""
 
     def __init__(self, graph_path: str) -> None:
         self._graph_path = graph_path
 
     def setup(self) -> None:
-        output = tft.TFTransformOutput(self._graph_path)
-        self._feature_spec = output.raw_feature_spec()
-        self._transform = stacking.RawTransform(self._graph_path)
-        self._row_bytes = _parsed_bytes(output.transformed_feature_spec())
+        self._applied = Applied(self._graph_path)
 
     def process(self, element: tuple[str, str]) -> Iterable[None]:
-        source, target = element
-        options = tf.io.TFRecordOptions(compression_type="GZIP", compression_level=1)
-        rows = batch_rows(mean_bytes([source]) + self._row_bytes)
-        with tf.io.TFRecordWriter(target, options) as writer:
-            for serialized in read_serialized([source], rows):
-                tensors = self._transform(tf.io.parse_example(serialized, self._feature_spec))
-                for record in _encode(tensors):
-                    writer.write(record)
+        self._applied.transform([element], map)
         return ()
-
-
-def batch_rows(row_bytes: float) -> int:
-    """The number of rows in a record batch.
-
-    Args:
-        row_bytes: The mean size of a row.
-    """
-    return columns.batch_rows(row_bytes, BATCH_ROWS, BATCH_BYTES)
-
-
-def _parsed_bytes(spec: Mapping[str, Any]) -> int:
-    """The size in bytes of the dense features of a transformed row."""
-    dense = [feature for feature in spec.values() if isinstance(feature, tf.io.FixedLenFeature)]
-    return sum(tf.TensorShape(feature.shape).num_elements() * feature.dtype.size for feature in dense)
 
 
 def _preprocessing_fn(exec_properties: Mapping[str, Any]) -> Callable[..., Any]:
@@ -159,23 +128,6 @@ def _preprocessing_fn(exec_properties: Mapping[str, Any]) -> Callable[..., Any]:
             "Write preprocessing_fn(inputs, custom_config), or take transform.params out of recipe.yaml.",
         )
     return function  # type: ignore[no-any-return]
-
-
-def _encode(tensors: dict[str, Any]) -> list[bytes]:
-    """Serializes tensors of shape [batch, ...] as `batch` tf.Examples."""
-    specs = {name: _batched_spec(tensor) for name, tensor in tensors.items()}
-    batch: pa.RecordBatch = TensorsToRecordBatchConverter(specs).convert(tensors)
-    return RecordBatchToExamplesEncoder().encode(batch)  # type: ignore[no-any-return]
-
-
-def _batched_spec(tensor: Any) -> tf.TypeSpec:
-    spec = tf.type_spec_from_value(tensor)
-    shape = [None, *spec.shape[1:]]
-    return (
-        tf.SparseTensorSpec(shape, spec.dtype)
-        if isinstance(spec, tf.SparseTensorSpec)
-        else tf.TensorSpec(shape, spec.dtype)
-    )
 
 
 class Transform(component.Transform):

@@ -15,7 +15,8 @@ from tfx.components.transform import executor as stock
 from tfx.types import standard_artifacts
 from tiny_artifacts import Tiny, execute
 
-from components import transform
+from components.transform import applying
+from components.transform.component import Executor
 from contracts.errors import SettingsError
 
 TWO_SPLITS = ("train", "eval")
@@ -65,7 +66,7 @@ def test_an_error_of_the_recipe_arrives_as_it_is(tiny: Tiny, artifact: Callable[
         "transformed_examples": [artifact(standard_artifacts.Examples)],
     }
     with pytest.raises(KeyError, match="there_is_no_such_column"):
-        execute(transform.Executor, tiny.inputs, outputs, {"preprocessing_fn": f"{__name__}.wrong_preprocessing_fn"})
+        execute(Executor, tiny.inputs, outputs, {"preprocessing_fn": f"{__name__}.wrong_preprocessing_fn"})
 
 
 def wrong_preprocessing_fn(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -74,20 +75,20 @@ def wrong_preprocessing_fn(inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("row_bytes", "rows"), [(0, 65_536), (600, 65_536), (2_500 + 24_584, 2_477), (2**20, 64), (2**30, 1)]
+    ("row_bytes", "rows"), [(0, 16_384), (600, 16_384), (2_500 + 24_584, 619), (2**20, 16), (2**30, 1)]
 )
 def test_wide_rows_come_in_small_batches(row_bytes: int, rows: int) -> None:
-    assert transform.batch_rows(row_bytes) == rows
+    assert applying.batch_rows(row_bytes) == rows
 
 
 def test_files_of_many_batches_hold_every_row_in_its_order(
     tiny: Tiny, artifact: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = []
-    monkeypatch.setattr(transform, "batch_rows", lambda row_bytes: sizes.append(row_bytes) or 7)
+    monkeypatch.setattr(applying, "batch_rows", lambda row_bytes: sizes.append(row_bytes) or 7)
     transformed = artifact(standard_artifacts.Examples)
     outputs = {"transform_graph": [artifact(standard_artifacts.TransformGraph)], "transformed_examples": [transformed]}
-    execute(transform.Executor, tiny.inputs, outputs, {"preprocessing_fn": "tiny_recipe.preprocessing_fn"})
+    execute(Executor, tiny.inputs, outputs, {"preprocessing_fn": "tiny_recipe.preprocessing_fn"})
     for name, values in tiny.tensors(transformed, "train").items():
         np.testing.assert_array_equal(values, tiny.tensors(tiny.transformed, "train")[name], err_msg=name)
     raw = [len(row) for row in tiny.serialized("train")[:100]]
@@ -99,7 +100,7 @@ def test_transform_params_reach_preprocessing_fn(tiny: Tiny, artifact: Callable[
     transformed, graph = artifact(standard_artifacts.Examples), artifact(standard_artifacts.TransformGraph)
     outputs = {"transform_graph": [graph], "transformed_examples": [transformed]}
     properties = {"preprocessing_fn": f"{__name__}.scaled_preprocessing_fn", "custom_config": '{"factor": 3}'}
-    execute(transform.Executor, tiny.inputs, outputs, properties)
+    execute(Executor, tiny.inputs, outputs, properties)
     layer = tft.TFTransformOutput(graph.uri).transform_features_layer()
     assert layer({"id": tf.constant([[5]], tf.int64)})["id"].numpy().tolist() == [[15]]
 
@@ -111,7 +112,7 @@ def test_transform_params_that_nothing_takes(tiny: Tiny, artifact: Callable[...,
     }
     properties = {"preprocessing_fn": "tiny_recipe.preprocessing_fn", "custom_config": '{"height": 8}'}
     with pytest.raises(SettingsError) as caught:
-        execute(transform.Executor, tiny.inputs, outputs, properties)
+        execute(Executor, tiny.inputs, outputs, properties)
     assert str(caught.value) == (
         "The recipe gives transform.params (height), but tiny_recipe.preprocessing_fn takes no custom_config.\n"
         "Write preprocessing_fn(inputs, custom_config), or take transform.params out of recipe.yaml."

@@ -151,12 +151,21 @@ def _fill(target: npt.NDArray[Any], column: pa.Array, name: str) -> None:
     if len(values) == len(lengths) and lengths.all():
         target[:] = values
         return
-    if lengths.max(initial=0) > 1:
+    check_width(name, lengths.max(initial=0))
+    target[lengths == 1] = values
+
+
+def check_width(name: str, width: int) -> None:
+    """Checks how many values a stacked column has in a row at most.
+
+    Raises:
+        DataError: It has several.
+    """
+    if width > 1:
         raise DataError(
-            f"The column {name} has {lengths.max()} values in a row, and its schema allows one.",
+            f"The column {name} has {width} values in a row, and its schema allows one.",
             "Mend the data, or raise value_count.max in the schema.",
         )
-    target[lengths == 1] = values
 
 
 def write_unstacked(graph_path: str, schema: schema_pb2.Schema, columns: Sequence[str]) -> None:

@@ -17,10 +17,11 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx.types import standard_artifacts
 from tiny_artifacts import execute, new_artifact, new_examples, serialized
 
-from components import stacking, transform
 from components.artifacts import split_files
 from components.tabular.tensors import RawInputs, numbers_of
 from components.trainer import export, features
+from components.transform import stacking
+from components.transform.component import Executor
 from contracts.errors import DataError, SettingsError
 
 NAN = float("nan")
@@ -36,7 +37,7 @@ def run_transform(folder: Path) -> tuple[Any, str]:
     transformed = new_artifact(folder, standard_artifacts.Examples)
     outputs = {"transform_graph": [graph], "transformed_examples": [transformed]}
     properties = {"preprocessing_fn": "wide_recipe.preprocessing_fn"}
-    execute(transform.Executor, {"examples": [raw], "schema": [schema]}, outputs, properties)
+    execute(Executor, {"examples": [raw], "schema": [schema]}, outputs, properties)
     return transformed, graph.uri
 
 

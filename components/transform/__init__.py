@@ -1,0 +1,1 @@
+"""Transform: the recipe's `preprocessing_fn`, analyzed over the training rows and applied to all of them."""
