@@ -67,10 +67,10 @@ def numbers_fn(inputs: Mapping[str, Any]) -> dict[str, tf.Tensor]:
         "means": tf.zeros_like(vector) + tft.mean(vector, reduce_instance_dims=False),
         "covariance": tf.matmul(vector, covariance),
         "pca": tf.matmul(vector, components),
-        "histogram": tf.zeros_like(count) + tf.reduce_sum(tf.cast(histogram, tf.int64) * [1, 2, 3, 4, 5]),
+        "histogram": tf.zeros_like(count) + histogram[0],
         "z_score": tft.scale_to_z_score(dense),
         "z_scores": tft.scale_to_z_score(vector, elementwise=True),
-        "z_score_of_sparse": tf.sparse.to_dense(tft.scale_to_z_score(sparse)),
+        "z_score_of_sparse": tft.scale_to_z_score(sparse),
         "z_score_per_key": tft.scale_to_z_score_per_key(dense, key),
         "0_1": tft.scale_to_0_1(dense),
         "0_1_per_key": tft.scale_to_0_1_per_key(dense, key, elementwise=False, key_vocabulary_filename=None),
@@ -79,7 +79,7 @@ def numbers_fn(inputs: Mapping[str, Any]) -> dict[str, tf.Tensor]:
         "buckets": tft.bucketize(dense, 4),
         "weighted_buckets": tft.bucketize(dense, 4, weights=weight),
         "buckets_of_vector": tft.bucketize(vector, 3, elementwise=True),
-        "buckets_of_sparse": tf.sparse.to_dense(tft.bucketize(sparse, 4), default_value=-1),
+        "buckets_of_sparse": tft.bucketize(sparse, 4),
         "buckets_per_key": tft.bucketize_per_key(dense, key, 3),
         "quantiles": zero + tf.reduce_sum(tft.quantiles(dense, 10, epsilon=0.01)),
         # Known only after a pass.
@@ -109,11 +109,12 @@ def words_fn(inputs: Mapping[str, Any]) -> dict[str, tf.Tensor]:
     asset = tft.vocabulary(key, vocab_filename="looked_up")
     indices, frequencies = tft.tfidf(ids, 22)
     return {
-        "ids": tf.sparse.to_dense(ids, default_value=-1),
-        "ids_of_numbers": tf.sparse.to_dense(tft.compute_and_apply_vocabulary(numbers), default_value=-1),
+        "ids": ids,
+        "ids_of_numbers": tft.compute_and_apply_vocabulary(numbers),
         "looked_up": tft.apply_vocabulary(key, asset),
-        "tfidf": tf.sparse.to_dense(frequencies) + tf.cast(0 * tf.sparse.to_dense(indices), tf.float32),
-        "bag": tf.cast(tf.strings.length(tf.sparse.to_dense(tft.bag_of_words(words, (1, 2), " "), "")), tf.int64),
+        "tfidf_indices": indices,
+        "tfidf": frequencies,
+        "bag": tft.bag_of_words(words, (1, 2), " "),
         "hashed": tft.hash_strings(key, 10),
         "size": zero + tf.cast(tft.experimental.get_vocabulary_size_by_name("applied"), tf.int64),
         "z_score_of_ids": tft.scale_to_z_score(tf.cast(tft.apply_vocabulary(key, asset), tf.float32)),
