@@ -56,7 +56,12 @@ class Rows:
         rows = applying.batch_rows(mean_bytes(self._files))
 
         def work(serialized: Any) -> list[list[Any]]:
-            widths, reduced = reduce(tf.constant(serialized, tf.string))
+            try:
+                widths, reduced = reduce(tf.constant(serialized, tf.string))
+            except tf.errors.InvalidArgumentError:
+                # Several values in a row may be what the stack cannot hold; TensorFlow would not name the column.
+                self._check(self._widths(tf.io.parse_example(serialized, self._spec)))
+                raise
             self._check(widths)
             return [[np.asarray(tensor) for tensor in tensors] for tensors in reduced]
 
@@ -89,11 +94,15 @@ class Rows:
     def _inputs(self, features: Mapping[str, RawFeature]) -> tuple[tf.Tensor, dict[str, RawFeature]]:
         """The most values that a row has in each stacked column, and what `preprocessing_fn` gets."""
         stacked = [features[name] for name in self._columns]
-        widths = [one.dense_shape[1] if isinstance(one, tf.SparseTensor) else 1 for one in stacked]
         inside = set(self._columns)
         others = {name: feature for name, feature in features.items() if name not in inside}
         stack = {stacking.INPUT: side_by_side(stacked)} if stacked else {}
-        return tf.stack([tf.constant(0, tf.int64), *widths]), others | stack
+        return self._widths(features), others | stack
+
+    def _widths(self, features: Mapping[str, RawFeature]) -> tf.Tensor:
+        stacked = [features[name] for name in self._columns]
+        widths = [one.dense_shape[1] if isinstance(one, tf.SparseTensor) else 1 for one in stacked]
+        return tf.stack([tf.constant(0, tf.int64), *widths])
 
     def _check(self, widths: tf.Tensor) -> None:
         for name, width in zip(self._columns, np.asarray(widths)[1:].tolist(), strict=True):
