@@ -30,11 +30,10 @@ from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
 from components.artifacts import split_files, split_pattern
 from components.baseline import REFERENCE_PROPERTY
-from components.engine import is_columnar
+from components.engine import NotColumnar, is_columnar
 from components.evaluation import blessing, insights, looks, recording, sample, summary, tfma_run
 from components.evaluation.blessing import Decision
 from components.evaluation.columnar import run as columnar
-from components.evaluation.columnar.sums import NotColumnar
 from components.evaluation.levels import LevelsBySlice
 from components.evaluation.predictions import PredictionsTable
 from components.evaluation.settings import (

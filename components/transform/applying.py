@@ -71,7 +71,7 @@ class Applied:
         for source, target in files:
             rows = batch_rows(mean_bytes([source]) + self._row_bytes)
             batches = read_serialized([source], rows)
-            # Of a file without rows, too, becomes a file.
+            # A file without rows becomes a file, too.
             yield target, next(batches, None)
             for batch in batches:
                 yield target, batch

@@ -29,11 +29,10 @@ from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 from components.artifacts import read_schema, split_files, split_pattern
 from components.autograph import bypass_libraries
 from components.cores import on_all_cores
-from components.engine import is_columnar
+from components.engine import NotColumnar, is_columnar
 from components.transform import analysis_on_beam, stacking
 from components.transform.applying import Applied
 from components.transform.columnar import analysis
-from components.transform.columnar.accumulators import NotColumnar
 from components.transform.training_rows import TrainingRows
 from contracts.errors import SettingsError
 

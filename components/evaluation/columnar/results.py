@@ -16,8 +16,9 @@ from tensorflow_model_analysis.utils import model_util
 from tensorflow_model_analysis.writers import eval_config_writer
 from tensorflow_model_analysis.writers import metrics_plots_and_validations_writer as writer
 
+from components.engine import NotColumnar
 from components.evaluation.columnar.slices import SliceKey
-from components.evaluation.columnar.sums import MetricsDict, NotColumnar
+from components.evaluation.columnar.sums import MetricsDict
 
 KINDS: dict[str, tuple[type, Callable[..., Any], tuple[Any, ...]]] = {
     constants.METRICS_KEY: (metric_types.MetricKey, writer.convert_slice_metrics_to_proto, ([],)),

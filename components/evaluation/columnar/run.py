@@ -11,9 +11,10 @@ from tensorflow_model_analysis.metrics import metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
 from components.cores import on_all_cores
+from components.engine import NotColumnar
 from components.evaluation.columnar import batches, results, slices
 from components.evaluation.columnar.batches import Extracts, Model
-from components.evaluation.columnar.sums import Judged, NotColumnar
+from components.evaluation.columnar.sums import Judged
 from components.evaluation.columnar.totals import Adder, Part
 from components.evaluation.levels import LevelsBySlice
 from components.evaluation.predictions import text_of

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from components.evaluation.columnar.sums import NotColumnar
+from components.engine import NotColumnar
 from components.evaluation.columns import Column, column
 from components.evaluation.predictions import Array
 

@@ -25,14 +25,11 @@ from tensorflow_model_analysis.metrics import (
     tjur_discrimination,
 )
 
+from components.engine import NotColumnar
 from components.evaluation.predictions import Array
 
 Combiner: TypeAlias = Any
 MetricsDict: TypeAlias = dict[Any, Any]
-
-
-class NotColumnar(Exception):  # noqa: N818 (no error: the evaluation is then TFMA's on Beam)
-    """Something is to be evaluated that is not known here; its text ends a sentence."""
 
 
 @dataclass(frozen=True)

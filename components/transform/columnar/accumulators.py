@@ -16,11 +16,9 @@ from tensorflow_transform import analyzer_nodes, nodes
 from tensorflow_transform.analyzers import _VocabOrderingType as Ordering
 from tensorflow_transform.beam import analyzer_impls
 
+from components.engine import NotColumnar
+
 Arrays = Sequence[npt.NDArray[Any]]
-
-
-class NotColumnar(Exception):  # noqa: N818 (no error: the analysis is then TFT's on Beam)
-    """Something is to be analyzed that is not known here; its text ends a sentence."""
 
 
 class Accumulator(ABC):

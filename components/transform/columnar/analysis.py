@@ -15,10 +15,10 @@ from tensorflow_transform import analyzer_nodes, annotators, graph_tools, impl_h
 from tensorflow_transform.beam import analysis_graph_builder, beam_nodes
 from tensorflow_transform.tf_metadata import metadata_io
 
+from components.engine import NotColumnar
 from components.transform.columnar.accumulators import (
     ACCUMULATES,
     Accumulator,
-    NotColumnar,
     accumulator_of,
     keys_of,
 )

@@ -13,10 +13,11 @@ from tensorflow_transform.tf_metadata import schema_utils
 from tfx_bsl.tfxio.tensor_adapter import TensorAdapter
 
 from components.cores import on_all_cores
+from components.engine import NotColumnar
 from components.statistics.columns import mean_bytes, read_serialized
 from components.tabular.tensors import RawFeature, side_by_side
 from components.transform import applying, stacking
-from components.transform.columnar.accumulators import Accumulator, NotColumnar
+from components.transform.columnar.accumulators import Accumulator
 from components.transform.training_rows import TrainingRows
 
 

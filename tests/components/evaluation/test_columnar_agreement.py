@@ -14,9 +14,9 @@ import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from sklearn.metrics import roc_auc_score
 
+from components.engine import NotColumnar
 from components.evaluation import areas, component, recording, sample, tfma_run
 from components.evaluation.columnar import batches, run, totals
-from components.evaluation.columnar.sums import NotColumnar
 from components.evaluation.levels import LevelsBySlice
 from components.evaluation.metric_names import CLASSES, METRICS, NUMBERS, TWO
 from components.evaluation.predictions import PredictionsTable, rows_of_slice

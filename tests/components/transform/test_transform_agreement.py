@@ -23,9 +23,9 @@ from tfx.components import __path__ as tfx_components
 from tiny_artifacts import new_examples, serialized
 
 from components.artifacts import split_files, split_pattern
+from components.engine import NotColumnar
 from components.transform import analysis_on_beam, applying, stacking
 from components.transform.columnar import analysis
-from components.transform.columnar.accumulators import NotColumnar
 from components.transform.training_rows import TrainingRows
 from contracts.errors import DataError
 from recipes.taxi import features as taxi
