@@ -19,6 +19,7 @@ from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 from components.example_gen.encoding import Column, encode_examples
 from components.example_gen.kinds import Kind
 from components.example_gen.tfrecords import gzipped
+from components.progress import RowProgress
 from components.statistics import columns
 from components.statistics.columns import mean_bytes, read_serialized
 from components.transform.stacking import RawTransform
@@ -55,17 +56,19 @@ class Applied:
 
         self._transformed = transformed.get_concrete_function()
 
-    def transform(self, files: Iterable[tuple[str, str]], each: Each) -> None:
+    def transform(self, files: Iterable[tuple[str, str]], each: Each, progress: RowProgress) -> None:
         """Transforms files, row by row in their order.
 
         Args:
             files: Pairs of the file of raw rows and the file to write.
             each: What applies a function to batches.
+            progress: Counts the rows.
         """
         for target, parts in groupby(each(self._compressed, self._batches(files)), key=itemgetter(0)):
             with fileio.open(target, "wb") as file:
-                for _, part in parts:
+                for _, rows, part in parts:
                     file.write(part)
+                    progress.add(rows)
 
     def _batches(self, files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
         for source, target in files:
@@ -76,12 +79,12 @@ class Applied:
             for batch in batches:
                 yield target, batch
 
-    def _compressed(self, batch: tuple[str, Any]) -> tuple[str, bytes]:
+    def _compressed(self, batch: tuple[str, Any]) -> tuple[str, int, bytes]:
         """The transformed rows of a batch, bytes [rows] or None, as a whole gzip TFRecord file of tf.Examples."""
         target, serialized = batch
         if serialized is None:
-            return target, gzipped(pa.array([], pa.large_binary()))
-        return target, gzipped(encode(self._transformed(tf.constant(serialized, tf.string))))
+            return target, 0, gzipped(pa.array([], pa.large_binary()))
+        return target, len(serialized), gzipped(encode(self._transformed(tf.constant(serialized, tf.string))))
 
 
 def batch_rows(row_bytes: float) -> int:

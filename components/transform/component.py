@@ -26,10 +26,11 @@ from tfx.dsl.components.base import base_beam_executor, executor_spec
 from tfx.types import Artifact, artifact_utils
 from tfx.utils.typing_utils import ArtifactMultiDict as Artifacts
 
-from components.artifacts import read_schema, split_files, split_pattern
+from components.artifacts import number_of_rows, read_schema, split_files, split_pattern
 from components.autograph import bypass_libraries
 from components.cores import on_all_cores
 from components.engine import NotColumnar, is_columnar
+from components.progress import PROGRESS, RowProgress, counting_rows
 from components.transform import analysis_on_beam, stacking
 from components.transform.applying import Applied
 from components.transform.columnar import analysis
@@ -48,6 +49,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             Exception: Whatever the recipe's `preprocessing_fn` raises.
         """
         bypass_libraries()
+        # Removed, because TFX publishes all properties that are left.
+        progress_path = exec_properties.pop(PROGRESS, None)
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         transformed = artifact_utils.get_single_instance(output_dict["transformed_examples"])
         graph_path = artifact_utils.get_single_uri(output_dict["transform_graph"])
@@ -64,7 +67,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             for source in split_files(examples, split):
                 work.append((source, os.path.join(folder, f"transformed_{os.path.basename(source)}")))
         if is_columnar(self._beam_pipeline_args):
-            Applied(graph_path).transform(work, on_all_cores)
+            with counting_rows(progress_path, number_of_rows(examples)) as progress:
+                Applied(graph_path).transform(work, on_all_cores, progress)
             return
         with self._make_beam_pipeline() as pipeline:
             elements = pipeline | "Files" >> beam.Create(work)
@@ -110,7 +114,7 @@ class _TransformFile(beam.DoFn):
         self._applied = Applied(self._graph_path)
 
     def process(self, element: tuple[str, str]) -> Iterable[None]:
-        self._applied.transform([element], map)
+        self._applied.transform([element], map, RowProgress(None))
         return ()
 
 

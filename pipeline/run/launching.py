@@ -30,7 +30,7 @@ from pipeline.run.objects.launching import (
 )
 from pipeline.run.objects.mirror import Mirror
 
-COUNTING_NODES = ("ExampleGen", "StatisticsGen", EVALUATOR_NODE)
+COUNTING_NODES = ("ExampleGen", "StatisticsGen", "Transform", EVALUATOR_NODE)
 """The nodes that tell how many rows they have worked through; see components/progress.py."""
 
 
