@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ from components.example_gen.settings import DataSettings
 from components.example_gen.shards import Job, Shard, infer_shard, make_shards, write_shard
 from components.example_gen.sources import all_files, source_of
 from components.memo import content_digests
-from components.progress import PROGRESS, counting_rows
+from components.progress import PROGRESS, count_at, counting_rows
 from contracts import errors
 from contracts.data_verdict import INFINITE_PROPERTY, NOTES_PROPERTY
 from contracts.errors import MillraceError
@@ -102,10 +102,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _ingest(self, shards: list[Shard], job: Job) -> Outcome:
         if len(shards) == 1 or is_columnar(self._beam_pipeline_args):
             # With one shard there is nothing to distribute, and Beam takes several times as long as the work.
-            if sum(piece.size for shard in shards for piece in shard.pieces) < PROCESS_BYTES or len(shards) == 1:
-                return _ingested(shards, job, map)
-            with worker_processes() as pool:
-                return _ingested(shards, job, pool.map)
+            in_processes = len(shards) > 1 and sum(shard.size for shard in shards) >= PROCESS_BYTES
+            return _ingested_in_processes(shards, job) if in_processes else _ingested_here(shards, job)
         report_uri = f"{job.rejected_uri}/outcome.json"
         with self._make_beam_pipeline() as pipeline:
             spread = pipeline | "Shards" >> beam.Create(shards) | "Spread" >> beam.Reshuffle()
@@ -115,10 +113,21 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         return _read_report(report_uri)
 
 
-def _ingested(shards: Sequence[Shard], job: Job, each: Callable[..., Iterable[Any]]) -> Outcome:
-    """Reads the shards twice by `each`, which works as `map` does."""
-    kinds = merge_kinds(list(each(partial(infer_shard, job=job), shards)))
-    return merge_outcomes(list(each(partial(write_shard, kinds=kinds, job=job), shards)))
+def _ingested_here(shards: Sequence[Shard], job: Job) -> Outcome:
+    kinds = merge_kinds([infer_shard(shard, job) for shard in shards])
+    return merge_outcomes([write_shard(shard, kinds, job) for shard in shards])
+
+
+def _ingested_in_processes(shards: Sequence[Shard], job: Job) -> Outcome:
+    with worker_processes() as pool:
+        kinds = merge_kinds(list(pool.map(partial(infer_shard, job=job), shards)))
+        outcomes = []
+        written = pool.map(partial(write_shard, kinds=kinds, job=job), shards)
+        for shard, outcome in zip(shards, written, strict=True):
+            outcomes.append(outcome)
+            # The other processes count for nobody.
+            count_at(job.progress, outcome.num_rows, shard.size)
+    return merge_outcomes(outcomes)
 
 
 # Runners turn a worker's exception into one of their own, with our message somewhere in it. So our errors travel as

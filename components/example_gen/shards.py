@@ -35,6 +35,11 @@ class Shard:
     index: int
     pieces: tuple[Piece, ...]
 
+    @property
+    def size(self) -> int:
+        """The bytes of its pieces, as they are stored."""
+        return sum(piece.size for piece in self.pieces)
+
 
 @dataclass(frozen=True)
 class Job:
