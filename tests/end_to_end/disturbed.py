@@ -38,9 +38,16 @@ COMPARED = {
 DIFFERENT = re.compile(r"saved_model\.pb|keras_metadata\.pb|fingerprint\.pb|card\.json|manifest\.json")
 """Files that no two runs write alike: they number the nodes of graphs, or know the time."""
 
-APART = {"metadata.sqlite", "metadata.sqlite.copy", "failure.json", "report.log", "tensorboard"}
+APART = {
+    "metadata.sqlite",
+    "metadata.sqlite.copy",
+    "failure.json",
+    "report.log",
+    "tensorboard",
+    "pushed_digests.json",
+}
 """What is elsewhere where the store is a server; what a failed run leaves to say why; TensorBoard's curves, which begin
-anew when a training was interrupted.
+anew when a training was interrupted; digests of what is served, which a run remembers that finds it there.
 """
 
 METRICS_TOLERANCE = 1e-6

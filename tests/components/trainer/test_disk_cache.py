@@ -39,7 +39,6 @@ def test_a_training_reads_it_and_removes_it(
     original = inputs._records
     monkeypatch.setattr(inputs, "_records", lambda files: read.append(1) or original(files))  # type: ignore[func-returns-value]
     task = job(tiny, tmp_path, epochs=3, input={"cache": "disk"})
-    Path(task.model_run_dir).mkdir()
     train.train(task)
     # Once a split, to fill the cache.
     assert len(read) == 2
