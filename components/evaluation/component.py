@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,10 +60,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             exec_properties: See `EvaluatorSpec`, and `looks.EARLIER_LOOKS`, which is not in the cache key.
         """
         # Removed, because TFX publishes all properties that are left.
-        looks_before, progress_path = (
-            exec_properties.pop(looks.EARLIER_LOOKS, "[]"),
-            exec_properties.pop(PROGRESS, None),
-        )
+        looks_before = exec_properties.pop(looks.EARLIER_LOOKS, "[]")
+        progress_path = exec_properties.pop(PROGRESS, None)
         self._log_startup(input_dict, output_dict, exec_properties)
         evaluation = artifact_utils.get_single_instance(output_dict["evaluation"])
         settings = EvaluatorSettings.model_validate_json(exec_properties["settings"])
@@ -99,8 +97,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             recorders.append(sample.sample_recorder(str(Path(folder, SAMPLE_FILE)), sampled_rows, source.candidate))
         compared = {False: models["model"]} | ({True: models["baseline_model"]} if "baseline_model" in models else {})
         reference = models.get("reference_model")
+        beside = recording.table_recorder(of_reference, replace(source, baseline=REFERENCE_NAME))
+        also, further = ([beside], {REFERENCE_NAME: reference}) if reference else ([], {})
         files = _files(input_dict)
-        levels = self._by_columns(files, compared, config, recorders, folder, reference, of_reference, progress)
+        levels = self._by_columns(files, compared, config, [*recorders, *also], folder, further, progress)
         if levels is None:
             with self._make_beam_pipeline() as pipeline:
                 tfma_run.evaluate(pipeline, _pattern(input_dict), compared, config, recorders, folder)
@@ -111,25 +111,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         tables = [recording.read_table(path) for path in (predictions, *([of_reference] if reference else []))]
         return tables[0], tables[1] if reference else None, levels or {}
 
-    def _by_columns(
-        self,
-        files: Sequence[str],
-        compared: Mapping[bool, str],
-        config: config_pb2.EvalConfig,
-        recorders: Sequence[recording.Recorder],
-        folder: str,
-        reference: str | None,
-        of_reference: str,
-        progress: RowProgress,
-    ) -> LevelsBySlice | None:
+    def _by_columns(self, *arguments: Any) -> LevelsBySlice | None:
         """Does the work in this process; None if the environment or the configuration leaves it to Beam."""
         if not is_columnar(self._beam_pipeline_args):
             return None
-        source = replace(recording.Source.of(config), baseline=REFERENCE_NAME)
-        also = [recording.table_recorder(of_reference, source)] if reference else []
-        further = {REFERENCE_NAME: reference} if reference else {}
         try:
-            return columnar.evaluate(files, compared, config, [*recorders, *also], folder, further, progress)
+            return columnar.evaluate(*arguments)
         except NotColumnar as why:
             logging.info("Evaluated by TFMA on Beam, not by columns: %s.", why)
             return None
